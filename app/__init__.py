@@ -1,0 +1,1 @@
+"""Joins machines and trees: command line, keeper, services and the Textual application."""

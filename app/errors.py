@@ -1,0 +1,40 @@
+"""Errors of the application itself, and the one table that maps every error to an exit code."""
+
+from __future__ import annotations
+
+EXIT_DONE = 0
+EXIT_FAILED = 1
+EXIT_USAGE = 2
+EXIT_DECISION = 3
+EXIT_MISSING = 4
+EXIT_HOST = 5
+EXIT_TIMEOUT = 124
+EXIT_OURS = 125
+EXIT_NOT_EXECUTABLE = 126
+EXIT_NOT_FOUND = 127
+
+EXIT_BY_CODE = {
+    "usage": EXIT_USAGE,
+    "not-found": EXIT_MISSING,
+    "host-lacks": EXIT_HOST,
+    "image-missing": EXIT_HOST,
+}
+"""Error codes with an exit status of their own; every other code ends with `EXIT_FAILED`."""
+
+
+class AppError(Exception):
+    """Something that Cloche could not do.
+
+    `code` is stable and machine readable, `message` one sentence, `hint` the exact next step.
+    """
+
+    def __init__(self, code: str, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.hint = hint
+
+
+def exit_code(code: str) -> int:
+    """Return the exit status for an error code."""
+    return EXIT_BY_CODE.get(code, EXIT_FAILED)

@@ -1,0 +1,83 @@
+"""Where Cloche keeps things: XDG folders, the session's folder, sockets short enough for Linux.
+
+A Unix socket path holds at most 107 bytes, so sockets never lie under a home: they live in
+`$XDG_RUNTIME_DIR/cloche/<8 hex>/`, else in a 0700 folder of the temporary directory.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from app.errors import AppError
+
+
+def _xdg(variable: str, fallback: str) -> Path:
+    value = os.environ.get(variable, "")
+    return Path(value) if value.startswith("/") else Path.home() / fallback
+
+
+@dataclass(frozen=True, slots=True)
+class Paths:
+    """The folders of one user (or of one test)."""
+
+    state: Path
+    data: Path
+    config: Path
+    cache: Path
+    runtime: Path
+
+    @classmethod
+    def from_environment(cls) -> Paths:
+        """Read the XDG variables; nothing is created."""
+        runtime = os.environ.get("XDG_RUNTIME_DIR", "")
+        base = Path(runtime) if runtime.startswith("/") else None
+        return cls(
+            state=_xdg("XDG_STATE_HOME", ".local/state") / "cloche",
+            data=_xdg("XDG_DATA_HOME", ".local/share") / "cloche",
+            config=_xdg("XDG_CONFIG_HOME", ".config") / "cloche",
+            cache=_xdg("XDG_CACHE_HOME", ".cache") / "cloche",
+            runtime=base / "cloche"
+            if base
+            else Path(tempfile.gettempdir()) / f"cloche-{os.getuid()}",
+        )
+
+    @property
+    def sessions(self) -> Path:
+        """Every session's folder lies here."""
+        return self.state / "sessions"
+
+    @property
+    def store(self) -> Path:
+        """Shared, immutable artifacts: kernels, images, disks."""
+        return self.data / "store"
+
+    def session(self, session_id: str) -> Path:
+        """The folder of one session."""
+        return self.sessions / session_id
+
+    def sockets(self, session_id: str) -> Path:
+        """The folder of one session's sockets; the name depends on the state home as well."""
+        digest = hashlib.sha256(os.fsencode(self.session(session_id))).hexdigest()[:8]
+        return self.runtime / digest
+
+
+def private_folder(path: Path) -> Path:
+    """Make `path` (and its parents) and return it; refuse one that others own or can enter.
+
+    Raises AppError when the folder is a link, belongs to somebody else or is open to others.
+    """
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    path.mkdir(mode=0o700, exist_ok=True)
+    found = path.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
+        raise AppError(
+            "unsafe-folder",
+            f"{path} is not a private folder of yours.",
+            f"Remove it, or run: chmod 700 '{path}'",
+        )
+    return path

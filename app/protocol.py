@@ -1,0 +1,168 @@
+"""The values that cross `control.sock`: what the keeper answers and what clients send.
+
+Every value is a frozen msgspec struct, so both ends check shapes and types on arrival. The same
+structs are the bodies of the `--json` objects (see `docs/architecture.md`). Paths are text decoded
+with `surrogateescape` on the way in and shown only through the sanitiser.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+PROTOCOL = 1
+"""Number of the protocol that `hello` agrees on."""
+
+MAX_LINE = 1 << 20
+"""Longest JSON-RPC line in bytes; longer ones end the connection."""
+
+SUBSYSTEM = "cloche.control"
+"""Name of the SSH subsystem that speaks JSON-RPC 2.0, one object a line."""
+
+SessionState = Literal[
+    "starting", "running", "paused", "stopping", "stopped", "failed", "lost"
+]
+"""State of the machine and its session; `lost` = QEMU died without being told to."""
+
+AgentState = Literal["starting", "working", "waiting", "idle", "done", "failed", "stalled"]
+"""State of the agent inside a running session."""
+
+Decision = Literal["open", "accepted", "rejected", "mixed"]
+"""`mixed`: some lines of the hunk (or hunks of the file) are decided otherwise than the rest."""
+
+
+class Counts(msgspec.Struct, frozen=True):
+    """Size of a set of changes."""
+
+    files: int = 0
+    added: int = 0
+    removed: int = 0
+
+
+class SessionInfo(msgspec.Struct, frozen=True):
+    """One session as `ps` and the fleet screen show it."""
+
+    id: str
+    name: str
+    agent: str
+    state: SessionState
+    workspace: str
+    accelerator: str
+    created: float
+    changes: Counts = Counts()
+    agent_state: AgentState = "starting"
+    exit_code: int | None = None
+    generation: int = 0
+    message: str = ""
+    """One sentence on why it failed or was lost, else empty."""
+
+
+class HunkInfo(msgspec.Struct, frozen=True):
+    """One hunk: 1-based line numbers as in a unified diff."""
+
+    id: str
+    old_start: int
+    old_lines: int
+    new_start: int
+    new_lines: int
+    decision: Decision = "open"
+
+
+class FileChange(msgspec.Struct, frozen=True):
+    """One changed path, a rename named by its new one.
+
+    `kind` is one of added, modified, deleted, renamed, mode, type; `mode`/`old_mode` are octal text
+    such as "100755" (git's tree modes; "" where there is none). `base`/`agent` are the blake3 blob
+    names of the contents (hex, "" where there is none); a link's content is its target.
+    """
+
+    path: str
+    kind: Literal["added", "modified", "deleted", "renamed", "mode", "type"]
+    old_path: str = ""
+    mode: str = ""
+    old_mode: str = ""
+    added: int = 0
+    removed: int = 0
+    binary: bool = False
+    risk: str = ""
+    """Empty, or one phrase that says why the file can execute by side effect."""
+    note: str = ""
+    """Empty, or why the file is listed but cannot be merged (special, sparse, too large)."""
+    base: str = ""
+    agent: str = ""
+    decision: Decision = "open"
+    drift: bool = False
+    """True when the real file no longer is what the snapshot held."""
+    hunks: tuple[HunkInfo, ...] = ()
+
+
+class Changes(msgspec.Struct, frozen=True):
+    """All changes of one generation of the mirror."""
+
+    session: str
+    generation: int
+    files: tuple[FileChange, ...] = ()
+    ignored: int = 0
+    """How many changed paths the base snapshot's ignore rules hide."""
+
+
+class Decide(msgspec.Struct, frozen=True):
+    """One decision of the user, appended to the session's event log.
+
+    Without `hunks` it is about the whole file (content, mode, rename, deletion). `lines` narrows a
+    decision to single changed lines of one hunk by their index in it.
+    """
+
+    path: str
+    decision: Literal["open", "accepted", "rejected"]
+    hunks: tuple[str, ...] = ()
+    lines: tuple[int, ...] = ()
+
+
+class MergeRequest(msgspec.Struct, frozen=True):
+    """What to merge: the decisions on record plus what the command line adds for this merge.
+
+    `accept` and `reject` are literal paths first, gitignore-style patterns second.
+    """
+
+    accept: tuple[str, ...] = ()
+    reject: tuple[str, ...] = ()
+    hunks: tuple[str, ...] = ()
+    accept_safe: bool = False
+    dry_run: bool = False
+
+
+class Skipped(msgspec.Struct, frozen=True):
+    """A path that a merge left out, and why."""
+
+    path: str
+    reason: str
+
+
+class MergeReport(msgspec.Struct, frozen=True):
+    """What a merge did."""
+
+    merge: str
+    written: tuple[str, ...] = ()
+    conflicts: tuple[str, ...] = ()
+    skipped: tuple[Skipped, ...] = ()
+    dry_run: bool = False
+
+
+class UndoReport(msgspec.Struct, frozen=True):
+    """What taking back a merge did."""
+
+    merge: str
+    restored: tuple[str, ...] = ()
+    conflicts: tuple[str, ...] = ()
+
+
+class Event(msgspec.Struct, frozen=True):
+    """Something that happened, sent to every subscriber as a JSON-RPC notification.
+
+    `kind`: `session` (info changed), `changes` (a new generation), `decisions`, `merge`.
+    """
+
+    kind: Literal["session", "changes", "decisions", "merge"]
+    session: SessionInfo

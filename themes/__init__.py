@@ -1,0 +1,1 @@
+"""Themes as data: palettes, glyph sets and the style rules that every screen shares."""

@@ -1,0 +1,1 @@
+"""One virtual machine: QEMU argv, QMP, disks, the links over virtio-serial."""

@@ -1,0 +1,1 @@
+"""The terminal engine and the sandboxed process that runs it."""
