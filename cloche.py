@@ -7,6 +7,7 @@ site-packages; `main` is what puts that folder on the import path.
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -16,13 +17,19 @@ __version__ = "0.1.0"
 def _find_packages() -> None:
     """Put the folder that holds our packages first on the import path, and nothing of the cwd.
 
-    A workspace may hold its own `app/`, `vm/` or `yaml.py`; the empty entry that Python adds for
-    the current directory (and the cwd itself) must never win over ours.
+    A workspace may hold its own `app/`, `vm/` or `yaml.py`, and `python -m cloche` as well as an
+    empty entry in PYTHONPATH put the current directory in front: it is taken out again.
     """
     here = Path(__file__).resolve().parent
     packages = here / "_cloche"
     folder = str(packages if packages.is_dir() else here)
-    sys.path[:] = [folder, *(entry for entry in sys.path if entry not in ("", folder))]
+    try:
+        unwanted = {"", folder, str(here), os.getcwd()}
+    except FileNotFoundError:  # the current directory was removed: nothing can be imported from it
+        unwanted = {"", folder, str(here)}
+    kept = [entry for entry in sys.path if entry not in unwanted]
+    # An installed launcher lies in site-packages, beside the libraries: that folder stays.
+    sys.path[:] = [folder, *kept] if folder == str(here) else [folder, *kept, str(here)]
 
 
 def main() -> int:
