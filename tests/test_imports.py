@@ -24,7 +24,11 @@ def loaded_after(imports: list[str]) -> set[str]:
     program += "".join(f"import {name}\n" for name in imports)
     program += "print('\\n'.join(sys.modules))"
     done = subprocess.run(
-        [sys.executable, "-I", "-c", program], capture_output=True, text=True, timeout=120, check=True
+        [sys.executable, "-I", "-c", program],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
     )
     return {name.split(".")[0] for name in done.stdout.split()}
 

@@ -42,7 +42,9 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         archive.extractall(root / SITE)
     (root / SITE / "libraries.pth").write_text(sysconfig.get_path("purelib") + "\n")
     script = root / "bin" / "cloche"
-    script.write_text(f"#!{root}/bin/python\nimport sys\nfrom cloche import main\nsys.exit(main())\n")
+    script.write_text(
+        f"#!{root}/bin/python\nimport sys\nfrom cloche import main\nsys.exit(main())\n"
+    )
     script.chmod(0o755)
     return root / "bin"
 
@@ -54,7 +56,15 @@ def trapped(tmp_path: Path) -> Path:
     for package in ("app", "vm", "snapshot", "widgets", "themes", "yaml", "asyncssh"):
         (workspace / package).mkdir(parents=True)
         (workspace / package / "__init__.py").write_text(TRAP)
-    for module in ("yaml", "sitecustomize", "usercustomize", "json", "argparse", "msgspec", "cloche"):
+    for module in (
+        "yaml",
+        "sitecustomize",
+        "usercustomize",
+        "json",
+        "argparse",
+        "msgspec",
+        "cloche",
+    ):
         (workspace / f"{module}.py").write_text(TRAP)
     return workspace
 
@@ -88,7 +98,9 @@ def test_console_script_of_a_wheel_runs_nothing_of_the_workspace(
     assert done.stdout == '{"ok": true, "sessions": []}\n'
 
 
-def test_launcher_of_a_checkout_runs_nothing_of_the_workspace(trapped: Path, tmp_path: Path) -> None:
+def test_launcher_of_a_checkout_runs_nothing_of_the_workspace(
+    trapped: Path, tmp_path: Path
+) -> None:
     done = run([sys.executable, str(CHECKOUT / "cloche.py"), "ps", "--json"], trapped, tmp_path)
     assert "TRAPPED" not in done.stderr
     assert done.returncode == 0, done.stderr
