@@ -1,0 +1,110 @@
+"""What the screens need of the world, as protocols; `local` implements them with `app.client`.
+
+Screens never reach past these: a pilot test replaces exactly this boundary and nothing else.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Sequence
+    from pathlib import Path
+
+    from app.protocol import (
+        Changes,
+        Decide,
+        Event,
+        MergeReport,
+        MergeRequest,
+        SessionInfo,
+        UndoReport,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class AgentChoice:
+    """One agent that a new session can run."""
+
+    name: str
+    description: str = ""
+
+
+class SessionPort(Protocol):
+    """One connection to one session's keeper (see `app.client.session.SessionClient`).
+
+    Every call raises AppError with the keeper's code, message and hint when it fails.
+    """
+
+    async def close(self) -> None:
+        """End the connection; the session goes on."""
+        ...
+
+    async def info(self) -> SessionInfo:
+        """Return the session as the keeper sees it now."""
+        ...
+
+    def events(self) -> AsyncIterator[Event]:
+        """Yield events until the connection ends."""
+        ...
+
+    async def changes(self, *, refresh: bool = False) -> Changes:
+        """Return the changes of the last generation; `refresh` takes a mirror pass first."""
+        ...
+
+    async def decide(self, decisions: Sequence[Decide]) -> None:
+        """Record decisions as one undo step."""
+        ...
+
+    async def undo_decision(self) -> None:
+        """Take back the last step."""
+        ...
+
+    async def redo_decision(self) -> None:
+        """Do the step again that was taken back last."""
+        ...
+
+    async def merge(self, request: MergeRequest) -> MergeReport:
+        """Write what is accepted into the workspace, or say what would be written."""
+        ...
+
+    async def undo(self, merge: str) -> UndoReport:
+        """Take a whole merge back."""
+        ...
+
+    async def blob(self, digest: str) -> bytes:
+        """Return the content named by a digest."""
+        ...
+
+
+class FleetPort(Protocol):
+    """All sessions of the user (see `app.client.fleet`)."""
+
+    def agents(self) -> tuple[AgentChoice, ...]:
+        """Return the agents that a new session can run, the default first."""
+        ...
+
+    def watch(self) -> AsyncIterator[list[SessionInfo]]:
+        """Yield the list of sessions now and each time it changed."""
+        ...
+
+    async def open(self, session_id: str) -> SessionPort:
+        """Connect to a session's keeper, starting one when needed."""
+        ...
+
+    async def start(self, agent: str, workspace: Path, name: str) -> str:
+        """Start a session and return its id at once."""
+        ...
+
+    async def resume(self, session_id: str) -> None:
+        """Boot a stopped, failed or lost session again."""
+        ...
+
+    async def stop(self, session_id: str) -> None:
+        """End the session's machine; returns when it has ended."""
+        ...
+
+    async def remove(self, session_id: str) -> None:
+        """Delete a session that does not run."""
+        ...

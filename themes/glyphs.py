@@ -1,0 +1,89 @@
+"""The signs that carry meaning beside colour, in two sets: Unicode and plain ASCII.
+
+Every glyph is exactly one cell wide in every terminal, so columns line up; that is why drift is
+not the two-cell lightning emoji. The ASCII set is for terminals and fonts that cannot show more.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Glyphs:
+    """One sign for each meaning."""
+
+    starting: str = "◌"
+    working: str = "●"
+    waiting: str = "◆"
+    idle: str = "○"
+    done: str = "✓"
+    failed: str = "✗"
+    paused: str = "‖"
+    stalled: str = "!"
+    stopped: str = "■"
+
+    open: str = "○"
+    accepted: str = "✓"
+    rejected: str = "✗"
+    mixed: str = "◐"
+    risky: str = "!"
+    drift: str = "↯"
+    note: str = "∅"
+
+    edge: str = "▌"
+    bar: str = "▎"
+    cursor: str = "▸"
+    gap: str = "⋯"
+    ellipsis: str = "…"
+    hatch: str = "╱"
+    minus: str = "−"
+    dot: str = "·"
+    rule: str = "─"
+    divider: str = "│"
+    wrap: str = "↪"
+    more: str = "›"
+    less: str = "‹"
+    rename: str = "→"
+    map: str = "▐"
+    keys: str = "⌨"
+
+
+UNICODE = Glyphs()
+"""The set for every terminal that shows UTF-8."""
+
+ASCII = Glyphs(
+    starting="o",
+    working="*",
+    waiting="?",
+    idle="-",
+    done="+",
+    failed="x",
+    paused="=",
+    stalled="!",
+    stopped="#",
+    open="-",
+    accepted="+",
+    rejected="x",
+    mixed="~",
+    risky="!",
+    drift="%",
+    note="0",
+    edge="|",
+    bar="|",
+    cursor=">",
+    gap=".",
+    ellipsis="~",
+    hatch="/",
+    minus="-",
+    dot=",",
+    rule="-",
+    divider="|",
+    wrap="\\",
+    more=">",
+    less="<",
+    rename=">",
+    map="|",
+    keys="@",
+)
+"""The set for terminals without UTF-8."""
