@@ -57,11 +57,11 @@ class Paths:
         return self.data / "store"
 
     def session(self, session_id: str) -> Path:
-        """The folder of one session."""
+        """Return the folder of one session."""
         return self.sessions / session_id
 
     def sockets(self, session_id: str) -> Path:
-        """The folder of one session's sockets; the name depends on the state home as well."""
+        """Return the folder of one session's sockets; the state home counts as well."""
         digest = hashlib.sha256(os.fsencode(self.session(session_id))).hexdigest()[:8]
         return self.runtime / digest
 

@@ -20,9 +20,7 @@ MAX_LINE = 1 << 20
 SUBSYSTEM = "cloche.control"
 """Name of the SSH subsystem that speaks JSON-RPC 2.0, one object a line."""
 
-SessionState = Literal[
-    "starting", "running", "paused", "stopping", "stopped", "failed", "lost"
-]
+SessionState = Literal["starting", "running", "paused", "stopping", "stopped", "failed", "lost"]
 """State of the machine and its session; `lost` = QEMU died without being told to."""
 
 AgentState = Literal["starting", "working", "waiting", "idle", "done", "failed", "stalled"]

@@ -1,0 +1,191 @@
+"""What the user configured, and what a project may add: limits and exclusions, never powers.
+
+`$XDG_CONFIG_HOME/cloche/config.yaml`:
+
+    defaults: {memory: 2048, vcpus: 2, scratch: 20, accel: auto, git: full, exclude: ["*.bin"]}
+    agents:
+      mine: {command: [my-agent, --fast], env: {LANG: C.UTF-8}}
+
+`.cloche.yaml` in the workspace comes with the code and is not trusted: it may only tighten.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from app import config_yaml
+from app.agents import Agent, builtin
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+
+    from app.config_yaml import Document, Key
+
+PROJECT_FILE = ".cloche.yaml"
+GIT_MODES = ("none", "shallow", "full")
+"""How much of the repository goes along, least first."""
+ACCELERATORS = ("auto", "kvm", "tcg")
+
+LIMITS: Final[Mapping[str, tuple[int, int]]] = {
+    "memory": (256, 1 << 20),
+    "vcpus": (1, 64),
+    "scratch": (1, 1024),
+}
+"""Least and greatest value of each limit: MiB, count, GiB."""
+
+MAX_PATTERNS = 1000
+_AGENT_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,39}\Z")
+_ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class Defaults:
+    """Bounds and filters of a session."""
+
+    memory: int = 2048
+    """Memory of the machine in MiB."""
+    vcpus: int = 2
+    scratch: int = 20
+    """Size of the scratch disk in GiB (thin)."""
+    accel: str = "auto"
+    git: str = "full"
+    exclude: tuple[str, ...] = ()
+    """Patterns (gitignore style) that keep paths out of the snapshot."""
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """The user's configuration with the built-in agents in it."""
+
+    defaults: Defaults = Defaults()
+    agents: dict[str, Agent] = field(default_factory=builtin)
+
+
+def load_config(folder: Path) -> Config:
+    """Read `config.yaml` in `folder`; without one everything has its default.
+
+    Raises AppError `bad-config` that names file, line and column.
+    """
+    document = config_yaml.load(folder / "config.yaml")
+    if document is None or document.data is None:
+        return Config()
+    top = _mapping(document, (), document.data, ("defaults", "agents"))
+    defaults = _defaults(document, top.get("defaults"))
+    return Config(defaults, builtin() | _agents(document, top.get("agents")))
+
+
+def tighten(defaults: Defaults, workspace: Path) -> Defaults:
+    """Apply the workspace's `.cloche.yaml`; it may lower limits and hide more, nothing else.
+
+    Raises AppError `bad-config` for anything that would loosen or that is unknown.
+    """
+    document = config_yaml.load(workspace / PROJECT_FILE)
+    if document is None or document.data is None:
+        return defaults
+    top = _mapping(document, (), document.data, ("exclude", "git", *LIMITS))
+    asked = _defaults(document, top, at=())
+    for name in ("memory", "vcpus", "scratch"):
+        if name in top and getattr(asked, name) > getattr(defaults, name):
+            raise document.error(
+                (name,), f"a project may only lower '{name}' (now {getattr(defaults, name)})"
+            )
+    if "git" in top and GIT_MODES.index(asked.git) > GIT_MODES.index(defaults.git):
+        raise document.error(("git",), f"a project may not widen 'git' (now {defaults.git})")
+    given = {name: getattr(asked, name) for name in top if name != "exclude"}
+    return replace(defaults, **given, exclude=(*defaults.exclude, *asked.exclude))
+
+
+def _mapping(
+    document: Document, key: Key, value: Any, allowed: Iterable[str] | None
+) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise document.error(key, "here must stand a mapping (name: value)")
+    found = cast("dict[str, Any]", value)
+    known = tuple(allowed) if allowed is not None else tuple(found)
+    for name in found:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1)
+            hint = f"Did you mean: {near[0]}" if near else f"Known here: {', '.join(known)}"
+            raise document.error((*key, name), f"unknown key '{name}'", hint)
+    return found
+
+
+def _defaults(document: Document, value: Any, at: Key = ("defaults",)) -> Defaults:
+    if value is None:
+        return Defaults()
+    given = _mapping(document, at, value, ("accel", "git", "exclude", *LIMITS))
+    built_in = Defaults()
+    numbers = {
+        name: _number(document, (*at, name), given[name], *LIMITS[name])
+        if name in given
+        else getattr(built_in, name)
+        for name in LIMITS
+    }
+    return Defaults(
+        **numbers,
+        accel=_choice(document, (*at, "accel"), given, ACCELERATORS, built_in.accel),
+        git=_choice(document, (*at, "git"), given, GIT_MODES, built_in.git),
+        exclude=_texts(document, (*at, "exclude"), given.get("exclude", [])),
+    )
+
+
+def _number(document: Document, key: Key, value: Any, least: int, greatest: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= greatest:
+        raise document.error(key, f"'{key[-1]}' must be a whole number from {least} to {greatest}")
+    return value
+
+
+def _choice(
+    document: Document, key: Key, given: Mapping[str, Any], among: tuple[str, ...], default: str
+) -> str:
+    value = given.get(str(key[-1]), default)
+    if value not in among:
+        raise document.error(key, f"'{key[-1]}' must be one of {', '.join(among)}")
+    return str(value)
+
+
+def _texts(document: Document, key: Key, value: Any) -> tuple[str, ...]:
+    items: list[Any] | None = value if isinstance(value, list) else None  # pyright: ignore[reportUnknownVariableType]
+    if items is None or len(items) > MAX_PATTERNS:
+        raise document.error(key, f"'{key[-1]}' must be a list of at most {MAX_PATTERNS} texts")
+    for index, item in enumerate(items):
+        if not isinstance(item, str) or not item or "\0" in item or "\n" in item:
+            raise document.error((*key, index), "here must stand a text of one line")
+    return tuple(items)
+
+
+def _agents(document: Document, value: Any) -> dict[str, Agent]:
+    if value is None:
+        return {}
+    entries = _mapping(document, ("agents",), value, None)
+    return {name: _agent(document, name, entry) for name, entry in entries.items()}
+
+
+def _agent(document: Document, name: str, value: Any) -> Agent:
+    key: Key = ("agents", name)
+    if not _AGENT_NAME.match(name):
+        raise document.error(key, "an agent's name is small letters, digits and . _ - (40 at most)")
+    given = _mapping(document, key, value, ("command", "env", "description"))
+    command = _texts(document, (*key, "command"), given.get("command"))
+    if not command:
+        raise document.error(key, f"the agent '{name}' needs a command", "command: [program, arg]")
+    env = _environment(document, (*key, "env"), given.get("env"))
+    description = str(given.get("description") or "")
+    return Agent(name, command, env, description=description, source=str(document.path))
+
+
+def _environment(document: Document, key: Key, value: Any) -> dict[str, str]:
+    if value is None:
+        return {}
+    result: dict[str, str] = {}
+    for name, text in _mapping(document, key, value, None).items():
+        if not _ENV_NAME.match(name):
+            raise document.error((*key, name), f"'{name}' is not a name of a variable")
+        if not isinstance(text, str) or "\0" in text:
+            raise document.error((*key, name), f"the value of '{name}' must be a text (quote it)")
+        result[name] = text
+    return result
