@@ -1,0 +1,162 @@
+"""Contents by their name: `blobs/<2 hex>/<blake3>`.
+
+A name says what the bytes must be, so nothing is trusted twice: what is read is hashed again, what
+is written appears under its name only when it is complete. No name of a guest ever becomes a path.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import tempfile
+from typing import TYPE_CHECKING, Final, Self
+
+from blake3 import blake3
+
+from snapshot.errors import SnapshotError, StoreDamaged
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from types import TracebackType
+
+DEFAULT_QUOTA: Final = 4 << 30
+"""Most bytes of one session's contents: base contents that were read plus the agent's."""
+
+_NAME: Final = re.compile(r"[0-9a-f]{64}", re.ASCII)
+
+
+class QuotaExceeded(SnapshotError):
+    """The store is full."""
+
+    code = "quota"
+
+
+class BlobStore:
+    """Contents of one session."""
+
+    def __init__(self, root: Path, quota: int = DEFAULT_QUOTA) -> None:
+        """Use (or make) the folder `root`; `quota` is in bytes."""
+        self._root = root
+        self._quota = quota
+        root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for left in root.glob(".blob-*"):  # a writer that was killed
+            left.unlink(missing_ok=True)
+        self._used = sum(
+            item.stat().st_size
+            for folder in os.scandir(root)
+            if folder.is_dir()
+            for item in os.scandir(folder)
+        )
+
+    @property
+    def used(self) -> int:
+        """Bytes that the contents take."""
+        return self._used
+
+    def path(self, digest: str) -> Path:
+        """Where the content lies or would lie."""
+        if not _NAME.fullmatch(digest):
+            raise ValueError(f"{digest!r} is no blake3 name")
+        return self._root / digest[:2] / digest
+
+    def has(self, digest: str) -> bool:
+        """Whether the content is here."""
+        return self.path(digest).is_file()
+
+    def size(self, digest: str) -> int | None:
+        """Give the content's length in bytes, or None when it is not here."""
+        try:
+            return self.path(digest).stat().st_size
+        except FileNotFoundError:
+            return None
+
+    def put(self, data: bytes) -> str:
+        """Store `data` and return its name. Raises QuotaExceeded."""
+        digest = blake3(data).hexdigest()
+        if not self.has(digest):
+            with self.writer() as writer:
+                writer.write(data)
+                writer.commit()
+        return digest
+
+    def read(self, digest: str, limit: int | None = None) -> bytes | None:
+        """Give the content, or None when it is not here or longer than `limit` bytes.
+
+        Raises StoreDamaged when the file does not hold what its name says.
+        """
+        try:
+            with self.path(digest).open("rb") as file:
+                if limit is not None and os.fstat(file.fileno()).st_size > limit:
+                    return None
+                data = file.read()
+        except FileNotFoundError:
+            return None
+        if blake3(data).hexdigest() != digest:
+            raise StoreDamaged(
+                f"The stored content {digest} is damaged.",
+                f"Remove it, the next pass fetches it again: rm '{self.path(digest)}'",
+            )
+        return data
+
+    def writer(self) -> BlobWriter:
+        """Begin a content that arrives in pieces."""
+        return BlobWriter(self, self._root, self._quota)
+
+    def account(self, size: int) -> None:
+        """Count a content that a writer has moved into place."""
+        self._used += size
+
+
+class BlobWriter:
+    """One content on its way in; leaving the `with` block without `commit` drops it."""
+
+    def __init__(self, store: BlobStore, root: Path, quota: int) -> None:
+        self._store = store
+        self._quota = quota
+        descriptor, self._name = tempfile.mkstemp(dir=root, prefix=".blob-")
+        self._file = os.fdopen(descriptor, "wb")
+        self._hash = blake3()
+        self._size = 0
+
+    @property
+    def size(self) -> int:
+        """Bytes written so far."""
+        return self._size
+
+    def write(self, data: bytes) -> None:
+        """Append `data`. Raises QuotaExceeded before anything beyond the quota is written."""
+        if self._store.used + self._size + len(data) > self._quota:
+            raise QuotaExceeded(
+                f"The session's contents would exceed {self._quota} bytes.",
+                "Raise limits.mirror_bytes in the config, or let the agent remove large files.",
+            )
+        self._size += len(data)
+        self._hash.update(data)
+        self._file.write(data)
+
+    def commit(self) -> str:
+        """Give the content its name and return that."""
+        digest = self._hash.hexdigest()
+        target = self._store.path(digest)
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        self._file.close()
+        if not target.exists():
+            target.parent.mkdir(mode=0o700, exist_ok=True)
+            os.replace(self._name, target)
+            self._store.account(self._size)
+        return digest
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._file.close()
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(self._name)
