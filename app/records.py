@@ -1,0 +1,213 @@
+"""The files that say what a session is (`session.json`) and how it last was (`state.json`).
+
+Clients read them without a keeper, so what is alive is always checked against processes.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import time
+from typing import TYPE_CHECKING, TypeVar
+
+import msgspec
+
+from app.agents import Agent  # noqa: TC001 - msgspec reads the annotation
+from app.errors import AppError
+from app.files import read_regular, write_atomic
+from app.processes import alive, lock_held
+from app.protocol import AgentState, Counts, SessionInfo, SessionState
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from app.paths import Paths
+
+FORMAT = 1
+"""Version of both files."""
+
+_ID = re.compile(r"[0-9a-z]{10}\Z")
+_DIGITS = "0123456789abcdefghjkmnpqrstvwxyz"
+"""Crockford's base 32: no letter is taken for another."""
+
+LIVE_STATES: frozenset[str] = frozenset({"running", "paused", "stopping"})
+"""States that are true only while QEMU's process exists."""
+
+
+class Limits(msgspec.Struct, frozen=True):
+    """Bounds and filters of one session (see `app.config.Defaults`)."""
+
+    memory: int = 2048
+    vcpus: int = 2
+    scratch: int = 20
+    accel: str = "auto"
+    git: str = "full"
+    exclude: tuple[str, ...] = ()
+
+
+class SessionRecord(msgspec.Struct, frozen=True):
+    """What never changes in a session's life."""
+
+    id: str
+    name: str
+    agent: Agent
+    workspace: str
+    created: float
+    image: str
+    """Folder of the image the session stands on."""
+    control_key: str
+    """Public key of `control.sock`, in OpenSSH's form."""
+    argv: tuple[str, ...] = ()
+    limits: Limits = Limits()
+    columns: int = 100
+    rows: int = 30
+    format: int = FORMAT
+
+
+class Process(msgspec.Struct, frozen=True):
+    """A process named for good: its pid and its start time in ticks since boot."""
+
+    pid: int
+    start_time: int
+
+    @property
+    def alive(self) -> bool:
+        """Whether it still runs."""
+        return alive(self.pid, self.start_time)
+
+
+class StateRecord(msgspec.Struct, frozen=True):
+    """How a session last was, in the keeper's word."""
+
+    state: SessionState = "starting"
+    agent_state: AgentState = "starting"
+    accelerator: str = ""
+    exit_code: int | None = None
+    changes: Counts = Counts()
+    generation: int = 0
+    message: str = ""
+    machine: Process | None = None
+    maintenance: bool = False
+    """True while the machine runs only to be read, without an agent."""
+    prepared: bool = False
+    """True once snapshot, scratch disk and initrd are complete on disk."""
+    boot_ms: int = 0
+    agent_started: float = 0.0
+    agent_ended: float = 0.0
+    format: int = FORMAT
+
+
+Record = TypeVar("Record", SessionRecord, StateRecord)
+
+
+def new_id() -> str:
+    """Return a fresh session id: six characters of time, four of chance; sorts by age."""
+    number = int(time.time()) << 20 | secrets.randbits(20)
+    return "".join(_DIGITS[(number >> shift) & 31] for shift in range(45, -1, -5))
+
+
+def valid_id(text: str) -> bool:
+    """Tell whether `text` has the form of a session id (so it is safe as a folder's name)."""
+    return bool(_ID.match(text))
+
+
+def write_record(path: Path, record: SessionRecord | StateRecord) -> None:
+    """Replace a record's file atomically."""
+    write_atomic(path, msgspec.json.encode(record) + b"\n")
+
+
+def _read(path: Path, kind: type[Record]) -> Record:
+    try:
+        record = msgspec.json.decode(read_regular(path), type=kind)
+    except msgspec.MsgspecError as error:
+        raise _damaged(path, str(error)) from error
+    if record.format != FORMAT:
+        raise _damaged(path, f"its format is {record.format}, this Cloche knows {FORMAT}")
+    return record
+
+
+def _damaged(path: Path, reason: str) -> AppError:
+    folder = path.parent
+    return AppError(
+        "damaged",
+        f"{path} does not hold what it must ({reason}).",
+        f"Remove the session: cloche rm --force {folder.name}",
+    )
+
+
+def read_session(folder: Path) -> SessionRecord:
+    """Read `session.json`. Raises FileNotFoundError, AppError `damaged`."""
+    return _read(folder / "session.json", SessionRecord)
+
+
+def read_state(folder: Path) -> StateRecord:
+    """Read `state.json`; a session without one never got beyond its first moment."""
+    try:
+        return _read(folder / "state.json", StateRecord)
+    except FileNotFoundError:
+        return StateRecord()
+
+
+def truth(folder: Path, state: StateRecord) -> StateRecord:
+    """Correct a recorded state by facts: a dead QEMU is lost, a start without keeper failed."""
+    running = state.machine is not None and state.machine.alive
+    if state.state in LIVE_STATES and not running:
+        return msgspec.structs.replace(
+            state, state="lost", message="The machine ended without being told to.", machine=None
+        )
+    if state.state == "starting" and not lock_held(folder / "keeper.lock"):
+        if running:
+            return state
+        return msgspec.structs.replace(
+            state, state="failed", message="Cloche was ended while the session started."
+        )
+    return state
+
+
+def session_info(record: SessionRecord, state: StateRecord) -> SessionInfo:
+    """Join both records to what clients see."""
+    return SessionInfo(
+        id=record.id,
+        name=record.name,
+        agent=record.agent.name,
+        state=state.state,
+        workspace=record.workspace,
+        accelerator=state.accelerator,
+        created=record.created,
+        changes=state.changes,
+        agent_state=state.agent_state,
+        exit_code=state.exit_code,
+        generation=state.generation,
+        message=state.message,
+    )
+
+
+def all_sessions(paths: Paths) -> list[SessionInfo]:
+    """Return every session on disk, oldest first; damaged folders are shown as failed."""
+    try:
+        names = sorted(os.listdir(paths.sessions))
+    except FileNotFoundError:
+        return []
+    found = [one_session(paths.session(name)) for name in names if valid_id(name)]
+    return [info for info in found if info is not None]
+
+
+def one_session(folder: Path) -> SessionInfo | None:
+    """Return one session as it truly is; None when it is gone or not yet complete."""
+    try:
+        record = read_session(folder)
+        return session_info(record, truth(folder, read_state(folder)))
+    except FileNotFoundError:
+        return None
+    except AppError as error:
+        return SessionInfo(
+            id=folder.name,
+            name=folder.name,
+            agent="?",
+            state="failed",
+            workspace="",
+            accelerator="",
+            created=0.0,
+            message=error.message,
+        )
