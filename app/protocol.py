@@ -57,7 +57,10 @@ class SessionInfo(msgspec.Struct, frozen=True):
 
 
 class HunkInfo(msgspec.Struct, frozen=True):
-    """One hunk: 1-based line numbers as in a unified diff."""
+    """One hunk: 1-based line numbers as in a unified diff without context.
+
+    An aspect of the whole file is decided like a hunk and listed as one, with all numbers 0.
+    """
 
     id: str
     old_start: int
@@ -65,6 +68,10 @@ class HunkInfo(msgspec.Struct, frozen=True):
     new_start: int
     new_lines: int
     decision: Decision = "open"
+    aspect: str = ""
+    """Empty for lines; else creation, deletion, binary, link, type, mode or rename."""
+    marks: str = ""
+    """One letter a changed line: `o` open, `a` accepted, `r` rejected."""
 
 
 class FileChange(msgspec.Struct, frozen=True):
