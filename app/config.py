@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from app.config_yaml import Document, Key
 
 PROJECT_FILE = ".cloche.yaml"
-GIT_MODES = ("none", "shallow", "full")
+GIT_MODES = ("none", "full")
 """How much of the repository goes along, least first."""
 ACCELERATORS = ("auto", "kvm", "tcg")
 
