@@ -112,6 +112,25 @@ class Changes(msgspec.Struct, frozen=True):
     """How many changed paths the base snapshot's ignore rules hide."""
 
 
+class ChangesPage(msgspec.Struct, frozen=True):
+    """As many files as fit into one line; the rest is asked for by `start`."""
+
+    changes: Changes
+    total: int
+    """How many files this generation has."""
+
+
+class ExecResult(msgspec.Struct, frozen=True):
+    """How a command in the guest ended; the output is base64 in JSON."""
+
+    exit_code: int
+    stdout: bytes = b""
+    stderr: bytes = b""
+    stdout_bytes: int = 0
+    stderr_bytes: int = 0
+    timed_out: bool = False
+
+
 class Decide(msgspec.Struct, frozen=True):
     """One decision of the user, appended to the session's event log.
 
