@@ -1,4 +1,4 @@
-"""The wheel holds what it should, adds two names to an environment, and a workspace runs nothing."""
+"""The wheel holds what it should and adds two names; a workspace runs nothing of its own."""
 
 from __future__ import annotations
 
