@@ -1,0 +1,48 @@
+"""Applying a chosen subset of changed lines, exactly.
+
+The result is a join of slices of both sides, never an application of patch text: all accepted
+gives the new bytes, nothing accepted the old ones, and everything between keeps each untouched
+line byte for byte.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .lines import has_bom, join, usual_ending
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from .hunks import Hunk
+
+ACCEPTED = "a"
+"""Letter of an accepted line in a unit's marks."""
+
+
+def compose(
+    old: Sequence[bytes],
+    new: Sequence[bytes],
+    hunks: Sequence[Hunk],
+    marks: Callable[[Hunk], str],
+) -> bytes:
+    """Return the old side with the accepted lines of every hunk applied."""
+    result: list[bytes] = []
+    done = 0
+    for hunk in hunks:
+        result += old[done : hunk.old_start]
+        _apply(hunk, marks(hunk), old, new, result)
+        done = hunk.old_end
+    result += old[done:]
+    return join(result, usual_ending(old if len(old) > has_bom(old) else new))
+
+
+def _apply(
+    hunk: Hunk, marks: str, old: Sequence[bytes], new: Sequence[bytes], result: list[bytes]
+) -> None:
+    """Append one hunk's lines in the order of its rows, so kept and new lines interleave."""
+    for x, y, removal, insertion in hunk.pairs:
+        if x is not None and (removal is None or marks[removal] != ACCEPTED):
+            result.append(old[x])
+        if y is not None and insertion is not None and marks[insertion] == ACCEPTED:
+            result.append(new[y])
