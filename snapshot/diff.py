@@ -18,13 +18,13 @@ BUDGET: Final = 8_000_000
 """Search steps for one pair of files; at most about half a second."""
 
 CAP: Final = 400
-"""Edit distance at which one Myers search gives up."""
+"""Edit distance at which the first Myers search gives up."""
 
 _TINY: Final = 400
 """Regions with at most this many cells are searched without looking for anchors."""
 
-_WINDOW: Final = 256
-"""Lines of a window when a region is too different to be searched as a whole."""
+_NEXT_CAP: Final = 128
+"""Edit distance of the searches that follow when the first one gave up."""
 
 Region = tuple[int, int, int, int]
 Match = tuple[int, int, int]
@@ -82,8 +82,8 @@ class _Search:
     def _search_tiny(self, region: Region) -> None:
         i, i_end, j, j_end = region
         old, new = self.old[i:i_end], self.new[j:j_end]
-        found, _ = _myers(old, new, len(old) + len(new), _TINY * _TINY)
-        self.matches += [(i + x, j + y, n) for x, y, n in found or ()]
+        found = _myers(old, new, len(old) + len(new), _TINY * _TINY).matches
+        self.matches += [(i + x, j + y, n) for x, y, n in found]
 
     def _anchor(self, region: Region) -> list[Region]:
         """Match the region's unique lines and return what lies between them."""
@@ -142,22 +142,17 @@ class _Search:
         columns = [index for index in range(j, j_end) if self.new[index] in here]
         old = [self.old[index] for index in rows]
         new = [self.new[index] for index in columns]
-        found, self.left = _myers(old, new, self.cap, self.left)
-        if found is None:
-            found = self._search_windows(old, new)
+        found = self._search_pieces(old, new)
         self.matches += [(rows[x + k], columns[y + k], 1) for x, y, n in found for k in range(n)]
 
-    def _search_windows(self, old: list[int], new: list[int]) -> list[Match]:
-        """Cut a region that is too different along its diagonal and search each piece."""
-        pieces = max(1, min(len(old), len(new)) // _WINDOW)
+    def _search_pieces(self, old: list[int], new: list[int]) -> list[Match]:
+        """Search until the cap, keep the path that came farthest, and go on from its end."""
         matches: list[Match] = []
-        for piece in range(pieces):
-            if self.left <= 0:
-                break
-            i, i_end = len(old) * piece // pieces, len(old) * (piece + 1) // pieces
-            j, j_end = len(new) * piece // pieces, len(new) * (piece + 1) // pieces
-            found, self.left = _myers(old[i:i_end], new[j:j_end], self.cap, self.left)
-            matches += [(i + x, j + y, n) for x, y, n in found or ()]
+        i, j, cap = 0, 0, self.cap
+        while self.left > 0 and i < len(old) and j < len(new):
+            piece = _myers(old[i:], new[j:], cap, self.left)
+            matches += [(i + x, j + y, n) for x, y, n in piece.matches]
+            i, j, self.left, cap = i + piece.height, j + piece.width, piece.left, _NEXT_CAP
         return matches
 
 
@@ -218,10 +213,19 @@ def _longest_rising(pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
     return rising
 
 
-def _myers(old: list[int], new: list[int], cap: int, budget: int) -> tuple[list[Match] | None, int]:
+class _Piece(NamedTuple):
+    """Outcome of one search: matches inside of `height` by `width` lines, and steps left."""
+
+    matches: list[Match]
+    height: int
+    width: int
+    left: int
+
+
+def _myers(old: list[int], new: list[int], cap: int, budget: int) -> _Piece:
     """Search the shortest edit script greedily (Myers 1986).
 
-    Returns the matches (None beyond `cap` edits or `budget` steps) and the steps left.
+    After `cap` edits or `budget` steps the path that came farthest is the answer.
     """
     height, width = len(old), len(new)
     limit = min(height + width, cap)
@@ -230,8 +234,6 @@ def _myers(old: list[int], new: list[int], cap: int, budget: int) -> tuple[list[
     reach = [0] * (2 * limit + 3)
     trace: list[list[int]] = []
     for edits in range(limit + 1):
-        if budget <= 0:
-            return None, budget
         trace.append(reach[middle - edits - 1 : middle + edits + 2])
         budget -= 2 * edits + 1
         for k in range(-edits, edits + 1, 2):
@@ -245,8 +247,19 @@ def _myers(old: list[int], new: list[int], cap: int, budget: int) -> tuple[list[
             reach[middle + k] = x
             budget -= x - start
             if k == goal and x >= height:
-                return _walk_back(trace, height, width), budget
-    return None, budget
+                return _Piece(_walk_back(trace, height, width), height, width, budget)
+        if budget <= 0:
+            break
+    x, y = _farthest(reach, middle, len(trace) - 1, height, width)
+    return _Piece(_walk_back(trace, x, y), x, y, budget)
+
+
+def _farthest(
+    reach: list[int], middle: int, edits: int, height: int, width: int
+) -> tuple[int, int]:
+    """Return the end of the path that covers most lines without leaving the rectangle."""
+    ends = [(reach[middle + k], reach[middle + k] - k) for k in range(-edits, edits + 1, 2)]
+    return max((end for end in ends if end[0] <= height and end[1] <= width), key=sum)
 
 
 def _walk_back(trace: list[list[int]], height: int, width: int) -> list[Match]:
