@@ -20,18 +20,19 @@ DEFAULT = "cloche-dark"
 """The theme that is used when the user chose none."""
 
 BASE = (
-    "background surface panel raised foreground muted faint accent accent-soft "
-    "success warning error selection selection-quiet"
-).split()
+    *("background", "surface", "panel", "raised", "foreground", "muted", "faint"),
+    *("accent", "accent-soft", "success", "warning", "error", "selection", "selection-quiet"),
+)
 DIFF = (
-    "added added-soft added-mark added-mark-foreground "
-    "removed removed-soft removed-mark removed-mark-foreground "
-    "hatch gap number find find-foreground"
-).split()
-STATE = "starting working waiting idle done failed paused stalled".split()
+    *("added", "added-soft", "added-mark", "added-mark-foreground"),
+    *("removed", "removed-soft", "removed-mark", "removed-mark-foreground"),
+    *("hatch", "gap", "number", "find", "find-foreground"),
+)
+STATE = ("starting", "working", "waiting", "idle", "done", "failed", "paused", "stalled")
 SYNTAX = (
-    "keyword function class string number comment operator builtin decorator variable tag heading"
-).split()
+    *("keyword", "function", "class", "string", "number", "comment"),
+    *("operator", "builtin", "decorator", "variable", "tag", "heading"),
+)
 TERMINAL_COLORS = 16
 
 
@@ -63,7 +64,7 @@ class Palette:
     """The sixteen colours that agents' screens are shown in."""
 
     def tokens(self) -> dict[str, str]:
-        """Return every colour under the name that styles use: `muted`, `diff-added`, …"""
+        """Return every colour under the name that styles use, such as `diff-added`."""
         flat = dict(self.base)
         for group in ("diff", "state", "syntax"):
             values = cast("dict[str, str]", getattr(self, group))
@@ -71,7 +72,9 @@ class Palette:
         return flat
 
 
-def _group(raw: dict[str, object], name: str, wanted: list[str], origin: str) -> dict[str, str]:
+def _group(
+    raw: dict[str, object], name: str, wanted: tuple[str, ...], origin: str
+) -> dict[str, str]:
     found = raw.get(name)
     values = cast("dict[object, object]", found) if isinstance(found, dict) else {}
     missing = [token for token in wanted if not isinstance(values.get(token), str)]
@@ -83,8 +86,7 @@ def _group(raw: dict[str, object], name: str, wanted: list[str], origin: str) ->
 def parse_palette(text: str, origin: str) -> Palette:
     """Return the palette that a YAML text holds.
 
-    Raises:
-        ThemeError: when it is no YAML mapping or a token is missing; names file and token.
+    Raises ThemeError when it is no YAML mapping or a token is missing; names file and token.
     """
     try:
         loaded: object = yaml.safe_load(text)

@@ -1,0 +1,135 @@
+"""What the diff pane shows, as plain values; all texts are safe to print already.
+
+The protocols are shaped after a row model that makes rows only when they are asked for, so a file
+of fifty thousand lines costs no more than a screen full of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+Layout = Literal["split", "unified"]
+Side = Literal["old", "new"]
+RowKind = Literal["context", "delete", "insert", "replace", "fold"]
+Ranges = tuple[tuple[int, int], ...]
+"""Half-open character ranges of one line, ascending."""
+
+Span = tuple[int, int, str]
+"""Start, end and the name of a syntax colour of the theme (`keyword`, `string`, …)."""
+
+Spans = Mapping[int, Sequence[Span]]
+"""Colours of some lines of one side, by 0-based line."""
+
+
+class DiffRow(Protocol):
+    """One row of a diff; the sides that are not there are None."""
+
+    @property
+    def kind(self) -> RowKind:
+        """What the row is."""
+        ...
+
+    @property
+    def old_no(self) -> int | None:
+        """Line number on the old side, from 1."""
+        ...
+
+    @property
+    def new_no(self) -> int | None:
+        """Line number on the new side, from 1."""
+        ...
+
+    @property
+    def old_text(self) -> str | None:
+        """Text of the old side."""
+        ...
+
+    @property
+    def new_text(self) -> str | None:
+        """Text of the new side."""
+        ...
+
+    @property
+    def hunk(self) -> int | None:
+        """Index of the hunk that the row is part of."""
+        ...
+
+    @property
+    def gap(self) -> int | None:
+        """On a fold: its number, for `expand`."""
+        ...
+
+    @property
+    def hidden(self) -> int:
+        """On a fold: how many lines it hides."""
+        ...
+
+    @property
+    def old(self) -> int | None:
+        """0-based line of the old side, for colours and marks."""
+        ...
+
+    @property
+    def new(self) -> int | None:
+        """0-based line of the new side."""
+        ...
+
+    @property
+    def suspicious(self) -> bool:
+        """The line holds characters that hide or reorder others."""
+        ...
+
+
+class DiffRows(Protocol):
+    """All rows of one file in one layout."""
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+        ...
+
+    def rows(self, start: int, stop: int) -> Sequence[DiffRow]:
+        """Return the rows of a window."""
+        ...
+
+    def row_of_hunk(self, hunk: int) -> int:
+        """Return the row of a hunk's first change."""
+        ...
+
+    def hunk_at(self, row: int) -> int | None:
+        """Return the hunk that a row belongs to, or the nearest one."""
+        ...
+
+    def expand(self, gap: int, lines: int | None = None) -> DiffRows:
+        """Return rows that show more of a fold, or all of it."""
+        ...
+
+    def with_layout(self, layout: Layout) -> DiffRows:
+        """Return the same rows in another layout."""
+        ...
+
+
+def _no_marks(_old: int, _new: int) -> tuple[Ranges, Ranges]:
+    return (), ()
+
+
+@dataclass(frozen=True)
+class DiffDocument:
+    """One file for the pane. Its *units* are the aspects and then the hunks."""
+
+    key: str
+    """Changes when the contents change, so that nothing drawn for other contents is reused."""
+    rows: DiffRows
+    aspects: tuple[str, ...] = ()
+    """What is decided about the whole file, a row each: mode, rename, deletion, binary, link."""
+    notes: tuple[str, ...] = ()
+    """Facts above the lines that nothing is decided about: line endings, encoding."""
+    hunk_sizes: tuple[int, ...] = ()
+    """Rows of each hunk, for the overview."""
+    lines: tuple[int, int] = (0, 0)
+    """Number of lines of either side."""
+    intraline: Callable[[int, int], tuple[Ranges, Ranges]] = _no_marks
+    """Marks of an old and a new line that stand side by side."""
+    spans: dict[Side, Spans] = field(default_factory=dict[Side, Spans])
+    """Syntax colours; they arrive later than the text."""

@@ -1,0 +1,57 @@
+"""The overview column of a diff: where the hunks of the whole file lie and which part shows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rich.segment import Segment
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from widgets.diff_pane import DiffPane
+
+TOKENS = {"accepted": "success", "rejected": "error", "mixed": "warning", "open": "muted"}
+RANK = {"open": 3, "mixed": 2, "rejected": 1, "accepted": 0}
+"""What is undecided must show even where several hunks share a cell."""
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """For each cell of the column the decision of the hunk there, or nothing."""
+
+    cells: tuple[str, ...]
+    total: int
+
+    @classmethod
+    def of(cls, pane: DiffPane) -> Overview:
+        """Map the hunks of the pane's document onto its height."""
+        height, total = pane.size.height, max(1, pane.visual_rows)
+        found = [""] * height
+        sizes = pane.document.hunk_sizes if pane.document is not None else ()
+        scale = max(total, height)
+        for hunk, size in enumerate(sizes):
+            unit = hunk + pane.aspect_count
+            first = pane.top_of(pane.first_row_of(unit))
+            decision = pane.decision_of(unit)
+            start = first * height // scale
+            end = max(start + 1, -(-(first + size) * height // scale))
+            for y in range(start, min(end, height)):
+                if not found[y] or RANK[decision] > RANK[found[y]]:
+                    found[y] = decision
+        return cls(tuple(found), scale)
+
+    def column(self, pane: DiffPane, top: int) -> Sequence[Segment]:
+        """Return one segment a line, with the visible part on another background."""
+        height, paint, glyphs = pane.size.height, pane.paint, pane.glyphs
+        start = top * height // self.total
+        end = max(start + 1, -(-(top + height) * height // self.total))
+        segments: list[Segment] = []
+        for y, decision in enumerate(self.cells):
+            on = "raised" if start <= y < end and self.total > height else "surface"
+            if decision:
+                segments.append(Segment(glyphs.map, paint(TOKENS[decision], on)))
+            else:
+                segments.append(Segment(" ", paint(on=on)))
+        return segments

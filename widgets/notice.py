@@ -1,0 +1,99 @@
+"""One line above the keys: what went wrong and the fix, or what was just done."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from widgets.cells import Piece, two_sided
+from widgets.lines import LineView
+
+if TYPE_CHECKING:
+    from textual.strip import Strip
+
+    from themes.glyphs import Glyphs
+
+Level = Literal["info", "done", "warning", "error"]
+TOKENS = {"info": "accent", "done": "success", "warning": "warning", "error": "error"}
+
+
+@dataclass(frozen=True, slots=True)
+class NoticeValue:
+    """What is said: a sentence and, for what went wrong, the exact next step."""
+
+    text: str
+    hint: str = ""
+    level: Level = "info"
+
+
+class NoticeLine(LineView):
+    """Not there while there is nothing to say; wraps into as many lines as the text needs."""
+
+    DEFAULT_CSS = """
+    NoticeLine { height: auto; max-height: 4; width: 1fr; background: $raised; display: none; }
+    NoticeLine.-shown { display: block; }
+    """
+    MAX_LINES = 4
+
+    def __init__(self, *, glyphs: Glyphs, id: str | None = None) -> None:
+        super().__init__(glyphs=glyphs, id=id)
+        self.value: NoticeValue | None = None
+        self._lines: list[list[Piece]] = []
+
+    def show(self, value: NoticeValue | None) -> None:
+        """Say something, or nothing."""
+        self.value = value
+        self.set_class(value is not None, "-shown")
+        self._lay_out(self.app.size.width)
+
+    def on_resize(self) -> None:
+        """Wrap for the new width."""
+        super().on_resize()
+        self._lay_out(self.size.width)
+
+    def _lay_out(self, width: int) -> None:
+        self._lines = []
+        if self.value is not None:
+            self._lines = wrap_words(self._words(self.value), max(10, width - 2))[: self.MAX_LINES]
+        self.set_row_count(len(self._lines))
+        self.styles.height = max(1, len(self._lines))
+        self.redraw()
+
+    def _words(self, value: NoticeValue) -> list[Piece]:
+        paint, glyphs = self.paint, self.glyphs
+        token = TOKENS[value.level]
+        sign = {"done": glyphs.done, "info": glyphs.dot}.get(value.level, glyphs.stalled)
+        words: list[Piece] = [(sign, paint(token, "raised", "b"))]
+        words += [(word, paint("foreground", "raised")) for word in value.text.split()]
+        if value.hint:
+            words.append((glyphs.rename, paint(token, "raised", "b")))
+            words += [(word, paint(token, "raised")) for word in value.hint.split()]
+        return words
+
+    def draw_row(self, row: int, width: int) -> Strip:
+        """Draw one of the lines."""
+        blank = self.paint(on="raised")
+        return two_sided([(" ", blank), *self._lines[row]], [], width, blank, self.glyphs.ellipsis)
+
+    def blank_style_token(self) -> str:
+        """Use the line's own background."""
+        return "raised"
+
+
+def wrap_words(words: list[Piece], width: int) -> list[list[Piece]]:
+    """Break pieces (one word each) into lines of at most `width` cells."""
+    from widgets.cells import cells
+
+    lines: list[list[Piece]] = [[]]
+    used = 0
+    for text, style in words:
+        length = cells(text)
+        if used and used + 1 + length > width:
+            lines.append([])
+            used = 0
+        if used:
+            lines[-1].append((" ", style))
+            used += 1
+        lines[-1].append((text, style))
+        used += length
+    return lines
