@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import errno
+import os
+
+from snapshot.errors import SnapshotError
+from vm.errors import VMError
+
 EXIT_DONE = 0
 EXIT_FAILED = 1
 EXIT_USAGE = 2
@@ -33,6 +39,28 @@ class AppError(Exception):
         self.code = code
         self.message = message
         self.hint = hint
+
+
+def app_error(error: BaseException) -> AppError | None:
+    """Return the AppError that says the same as an error of `vm`, `snapshot` or the system.
+
+    None for anything that is a fault of Cloche itself.
+    """
+    if isinstance(error, AppError):
+        return error
+    if isinstance(error, VMError | SnapshotError):
+        return AppError(error.code, error.message, error.hint)
+    if isinstance(error, OSError):
+        return _system_error(error)
+    return None
+
+
+def _system_error(error: OSError) -> AppError:
+    about = f" ({os.fsdecode(error.filename)})" if error.filename is not None else ""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return AppError("disk-full", f"The disk is full{about}.", "Free some space: df -h")
+    reason = error.strerror or type(error).__name__
+    return AppError("system", f"The system refused{about}: {reason}.", "Look: cloche doctor")
 
 
 def exit_code(code: str) -> int:

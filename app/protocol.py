@@ -1,8 +1,8 @@
 """The values that cross `control.sock`: what the keeper answers and what clients send.
 
 Every value is a frozen msgspec struct, so both ends check shapes and types on arrival. The same
-structs are the bodies of the `--json` objects (see `docs/architecture.md`). Paths are text decoded
-with `surrogateescape` on the way in and shown only through the sanitiser.
+structs are the bodies of the `--json` objects (see `docs/architecture.md`). Paths are text as
+`app.wire_text` makes it (its inverse gives the exact bytes), shown only through the sanitiser.
 """
 
 from __future__ import annotations

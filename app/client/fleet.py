@@ -2,8 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+import asyncio
+import contextlib
+import os
+import shutil
+import time
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Final
+
+from app import records
+from app.agents import find_agent
+from app.client import checks
+from app.client.connection import new_host_key
+from app.client.launch import spawn_keeper, take_lock
+from app.client.session import SessionClient
+from app.config import load_config, tighten
+from app.errors import AppError
+from app.files import write_atomic
+from app.paths import private_folder
+from app.wire_text import path_text
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -11,6 +28,15 @@ if TYPE_CHECKING:
 
     from app.paths import Paths
     from app.protocol import SessionInfo
+
+ACTIVE: Final = frozenset({"starting", "running", "paused", "stopping"})
+"""States in which a session's machine exists or is about to."""
+
+RECHECK_MS: Final = 2000
+"""How often processes are looked at when no file changed: a death writes no file."""
+
+DISMISS_S: Final = 15.0
+MAX_NAME: Final = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,12 +53,29 @@ class StartRequest:
 
 def list_sessions(paths: Paths) -> list[SessionInfo]:
     """Return every session, oldest first; true even where no keeper runs. Never blocks long."""
-    raise NotImplementedError
+    return records.all_sessions(paths)
 
 
-def watch_sessions(paths: Paths) -> AsyncIterator[list[SessionInfo]]:
+async def watch_sessions(paths: Paths) -> AsyncIterator[list[SessionInfo]]:
     """Yield the list now and then each time that something in it changed."""
-    raise NotImplementedError
+    from watchfiles import awatch  # pyright: ignore[reportUnknownVariableType]
+
+    private_folder(paths.state)
+    private_folder(paths.sessions)
+    last = list_sessions(paths)
+    yield last
+    watch = awatch(
+        paths.sessions,
+        watch_filter=lambda _, path: path.endswith(("state.json", "session.json")),
+        recursive=True,
+        rust_timeout=RECHECK_MS,
+        yield_on_timeout=True,
+    )
+    async for _ in watch:
+        now = await asyncio.to_thread(list_sessions, paths)
+        if now != last:
+            last = now
+            yield now
 
 
 def find_session(paths: Paths, text: str) -> SessionInfo:
@@ -40,7 +83,20 @@ def find_session(paths: Paths, text: str) -> SessionInfo:
 
     Raises AppError `not-found` when none or several match.
     """
-    raise NotImplementedError
+    sessions = list_sessions(paths)
+    for exact in (
+        [info for info in sessions if info.id == text],
+        [info for info in sessions if info.name == text],
+        [info for info in sessions if text and info.id.startswith(text)],
+    ):
+        if len(exact) == 1:
+            return exact[0]
+        if exact:
+            names = ", ".join(info.id for info in exact[:5])
+            raise AppError(
+                "not-found", f"'{text}' means {len(exact)} sessions.", f"Say which one: {names}"
+            )
+    raise AppError("not-found", f"There is no session '{text}'.", "See them: cloche ps")
 
 
 async def start_session(paths: Paths, request: StartRequest) -> str:
@@ -49,19 +105,143 @@ async def start_session(paths: Paths, request: StartRequest) -> str:
     Raises AppError (one sentence, exact fix) before anything is written when the agent is unknown,
     the workspace cannot be used or this host lacks something. The session is then `starting`.
     """
-    raise NotImplementedError
+    return await asyncio.to_thread(_start, paths, request)
+
+
+def _start(paths: Paths, request: StartRequest) -> str:
+    record, key = _prepare(paths, request)
+    private_folder(paths.state)
+    private_folder(paths.sessions)
+    folder = paths.session(record.id)
+    folder.mkdir(mode=0o700)
+    try:
+        write_atomic(folder / "control_key", key)
+        lock = take_lock(folder)
+        if lock is None:
+            raise AppError("busy", "Somebody holds the new session's lock.", "Try again.")
+        records.write_record(folder / "state.json", records.StateRecord())
+        records.write_record(folder / "session.json", record)
+        spawn_keeper(folder, lock, ["--start"])
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    return record.id
+
+
+def _prepare(paths: Paths, request: StartRequest) -> tuple[records.SessionRecord, bytes]:
+    config = load_config(paths.config)
+    agent = find_agent(config.agents, request.agent)
+    workspace = checks.check_workspace(paths, request.workspace)
+    limits = tighten(config.defaults, workspace)
+    session_id = records.new_id()
+    checks.check_programs()
+    checks.check_image(paths)
+    checks.check_space(paths)
+    checks.check_sockets(paths, session_id)
+    public, key = new_host_key()
+    record = records.SessionRecord(
+        id=session_id,
+        name=_name(paths, request, workspace),
+        agent=agent,
+        workspace=path_text(workspace),
+        created=time.time(),
+        image="base",
+        control_key=public,
+        argv=request.argv,
+        limits=records.Limits(**asdict(limits)),
+        columns=request.columns,
+        rows=request.rows,
+    )
+    return record, key
+
+
+def _name(paths: Paths, request: StartRequest, workspace: Path) -> str:
+    taken = {info.name for info in list_sessions(paths)}
+    if request.name:
+        if len(request.name) > MAX_NAME or not request.name.isprintable():
+            raise AppError(
+                "usage", f"A name has at most {MAX_NAME} printable characters.", "--name NAME"
+            )
+        if request.name in taken:
+            text = f"There is a session called '{request.name}' already."
+            raise AppError("usage", text, "Choose another: --name NAME")
+        return request.name
+    stem = f"{request.agent}-{workspace.name or 'root'}"[: MAX_NAME - 4]
+    stem = "".join(c if c.isprintable() else "_" for c in stem)
+    number = 1
+    while (name := stem if number == 1 else f"{stem}-{number}") in taken:
+        number += 1
+    return name
 
 
 async def resume_session(paths: Paths, session_id: str, *, agent: bool = True) -> None:
     """Boot a stopped, failed or lost session again; returns at once, state `starting`."""
-    raise NotImplementedError
+    async with await SessionClient.open(paths, session_id) as client:
+        await client.resume(agent=agent)
 
 
 async def stop_session(paths: Paths, session_id: str) -> None:
     """Freeze, mirror for the last time and end the machine; returns when it has ended."""
-    raise NotImplementedError
+    async with await SessionClient.open(paths, session_id) as client:
+        await client.stop()
 
 
 async def remove_session(paths: Paths, session_id: str, *, force: bool = False) -> None:
     """Delete a session's folder; refuses while it runs unless `force` (which stops it)."""
-    raise NotImplementedError
+    folder = paths.session(session_id)
+    info = records.one_session(folder)
+    if info is None and not folder.is_dir():
+        raise AppError("not-found", f"There is no session '{session_id}'.", "See them: cloche ps")
+    if info is not None and info.state in ACTIVE:
+        if not force:
+            raise AppError(
+                "busy",
+                f"The session {session_id} is {info.state}.",
+                f"Stop it first: cloche stop {session_id} (or: cloche rm --force {session_id})",
+            )
+        await stop_session(paths, session_id)
+    lock = await _dismiss_keeper(folder, paths)
+    try:
+        _check_machine_gone(folder)
+        await asyncio.to_thread(_delete, folder, paths.sockets(session_id))
+    finally:
+        os.close(lock)
+
+
+async def _dismiss_keeper(folder: Path, paths: Paths) -> int:
+    """Return holding the keeper's lock: an idle keeper is asked to go, a new one cannot start."""
+    deadline = time.monotonic() + DISMISS_S
+    while (lock := take_lock(folder)) is None:
+        with contextlib.suppress(AppError):
+            async with await SessionClient.open(paths, folder.name) as client:
+                await client.quit()
+        if time.monotonic() > deadline:
+            raise AppError(
+                "busy",
+                f"The keeper of {folder.name} does not end.",
+                f"Read: cloche logs {folder.name}",
+            )
+        await asyncio.sleep(0.1)
+    return lock
+
+
+def _check_machine_gone(folder: Path) -> None:
+    try:
+        machine = records.read_state(folder).machine
+    except AppError:
+        return  # a record that cannot be read is what `rm --force` is for
+    if machine is not None and machine.alive:
+        raise AppError(
+            "not-stopped",
+            f"The session's machine still runs as process {machine.pid}.",
+            f"End it: kill {machine.pid}",
+        )
+
+
+def _delete(folder: Path, sockets: Path) -> None:
+    # under a name that is no id it is gone for everybody at once, however long the rest takes
+    doomed = folder.with_name(f".removed-{folder.name}")
+    os.replace(folder, doomed)
+    shutil.rmtree(doomed)
+    with contextlib.suppress(FileNotFoundError):
+        shutil.rmtree(sockets)

@@ -2,22 +2,36 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Final, Self, cast
+
+import asyncssh
+
+from app.client.connection import CALL_S, Connection, keeper_lost
+from app.errors import AppError
+from app.protocol import (
+    Changes,
+    ChangesPage,
+    Decide,
+    Event,
+    ExecResult,
+    MergeReport,
+    MergeRequest,
+    SessionInfo,
+    UndoReport,
+)
+from app.records import SessionRecord, read_session
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
     from pathlib import Path
 
     from app.paths import Paths
-    from app.protocol import (
-        Changes,
-        Decide,
-        Event,
-        MergeReport,
-        MergeRequest,
-        SessionInfo,
-        UndoReport,
-    )
+
+MIRROR_S: Final = 300.0
+"""Seconds for calls that may boot a machine or move gigabytes."""
+
+MAX_BLOB: Final = 256 << 20
+"""Largest content in bytes that is taken into memory."""
 
 
 class SessionClient:
@@ -27,10 +41,22 @@ class SessionClient:
     code, message and hint when it fails; a lost keeper is the code `keeper-lost`.
     """
 
+    def __init__(self, record: SessionRecord, sockets: Path, connection: Connection) -> None:
+        self.record = record
+        self._sockets = sockets
+        self._connection = connection
+        self._sftp: asyncssh.SFTPClient | None = None
+
     @classmethod
     async def open(cls, paths: Paths, session_id: str) -> Self:
         """Connect to the keeper of `session_id` (exact id), starting one when needed."""
-        raise NotImplementedError
+        folder, sockets = paths.session(session_id), paths.sockets(session_id)
+        try:
+            record = read_session(folder)
+        except FileNotFoundError as error:
+            text = f"There is no session '{session_id}'."
+            raise AppError("not-found", text, "See them: cloche ps") from error
+        return cls(record, sockets, await Connection.open(folder, sockets, record.control_key))
 
     async def __aenter__(self) -> Self:
         return self
@@ -40,53 +66,100 @@ class SessionClient:
 
     async def close(self) -> None:
         """End the connection; the keeper and the session go on."""
-        raise NotImplementedError
+        await self._connection.close()
+
+    @property
+    def ssh(self) -> asyncssh.SSHClientConnection:
+        """The SSH connection itself, for commands with open streams."""
+        return self._connection.ssh
 
     @property
     def pane_socket_path(self) -> Path:
         """Where the session's terminal is served (see architecture, `pane.sock`)."""
-        raise NotImplementedError
+        return self._sockets / "pane.sock"
 
     async def info(self) -> SessionInfo:
         """Return the session as the keeper sees it now."""
-        raise NotImplementedError
+        return await self._connection.ask("info", {}, SessionInfo)
 
-    def events(self) -> AsyncIterator[Event]:
+    async def events(self) -> AsyncIterator[Event]:
         """Subscribe and yield events until the connection ends (then AppError `keeper-lost`)."""
-        raise NotImplementedError
+        await self._connection.call("subscribe", {})
+        async for event in self._connection.events():
+            yield event
 
     async def changes(self, *, refresh: bool = False) -> Changes:
         """Return the changes of the last generation; `refresh` takes a mirror pass first."""
-        raise NotImplementedError
+        page = await self._changes_page(refresh, 0)
+        files = list(page.changes.files)
+        first = page.changes
+        while len(files) < page.total:
+            page = await self._changes_page(False, len(files))
+            if page.changes.generation != first.generation or not page.changes.files:
+                return await self.changes()
+            files += page.changes.files
+        return Changes(first.session, first.generation, tuple(files), first.ignored)
+
+    async def _changes_page(self, refresh: bool, start: int) -> ChangesPage:
+        params = {"refresh": refresh, "start": start}
+        return await self._connection.ask("changes", params, ChangesPage, MIRROR_S)
 
     async def decide(self, decisions: Sequence[Decide]) -> None:
         """Record decisions as one undo step."""
-        raise NotImplementedError
+        await self._connection.call("decide", {"decisions": list(decisions)})
 
     async def undo_decision(self) -> None:
         """Take back the last step of decisions."""
-        raise NotImplementedError
+        await self._connection.call("undo_decision", {})
 
     async def redo_decision(self) -> None:
         """Do the step again that was taken back last."""
-        raise NotImplementedError
+        await self._connection.call("redo_decision", {})
 
     async def merge(self, request: MergeRequest) -> MergeReport:
         """Write what is accepted into the workspace (or say what would be written)."""
-        raise NotImplementedError
+        return await self._connection.ask("merge", request, MergeReport, MIRROR_S)
 
     async def undo(self, merge: str) -> UndoReport:
         """Take a whole merge back."""
-        raise NotImplementedError
+        return await self._connection.ask("undo", {"merge": merge}, UndoReport, MIRROR_S)
 
     async def blob(self, digest: str) -> bytes:
         """Return the content named by a blake3 digest (base or agent side of a change)."""
-        raise NotImplementedError
+        try:
+            if self._sftp is None:
+                self._sftp = await self.ssh.start_sftp_client()
+            path = f"/{digest[:2]}/{digest}"
+            size = (await self._sftp.stat(path)).size or 0
+            if size > MAX_BLOB:
+                raise AppError("too-large", f"The content has {size} bytes.")
+            async with self._sftp.open(path, "rb") as file:
+                return cast("bytes", await file.read())  # pyright: ignore[reportUnknownMemberType]
+        except asyncssh.SFTPNoSuchFile as error:
+            raise AppError("not-found", f"There is no content {digest}.") from error
+        except (asyncssh.Error, OSError) as error:
+            raise keeper_lost() from error
+
+    async def exec(
+        self,
+        argv: Sequence[str],
+        *,
+        root: bool = False,
+        cwd: str = "/workspace",
+        timeout_s: float = 60.0,
+    ) -> ExecResult:
+        """Run a program in the guest to its end and return what it printed (1 MiB at most)."""
+        params = {"argv": list(argv), "root": root, "cwd": cwd, "timeout_s": timeout_s}
+        return await self._connection.ask("exec", params, ExecResult, timeout_s + CALL_S)
 
     async def resume(self, *, agent: bool = True) -> None:
         """Boot the session's disk again; without `agent` only to mirror what it holds."""
-        raise NotImplementedError
+        await self._connection.call("resume", {"agent": agent})
 
     async def stop(self) -> None:
         """Freeze, mirror for the last time and end the machine; returns when it has ended."""
-        raise NotImplementedError
+        await self._connection.call("stop", {}, MIRROR_S)
+
+    async def quit(self) -> None:
+        """Ask a keeper without a machine to end; AppError `busy` while a machine runs."""
+        await self._connection.call("quit", {})

@@ -1,0 +1,125 @@
+"""Starting a session's keeper: detached, with a clean environment, exactly one at a time.
+
+The client that finds nobody holding `keeper.lock` takes the lock itself and hands the locked
+descriptor to the new keeper, so there is no moment in which a second client could start another.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO, Final
+
+from app.errors import AppError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+KEPT_VARIABLES: Final = (
+    "HOME",
+    "PATH",
+    "LANG",
+    "LC_ALL",
+    "TMPDIR",
+    "XDG_RUNTIME_DIR",
+    "XDG_STATE_HOME",
+    "XDG_DATA_HOME",
+    "XDG_CONFIG_HOME",
+    "XDG_CACHE_HOME",
+    "CLOCHE_ACCEL",
+)
+"""Everything that a keeper needs of its starter's environment."""
+
+START_S: Final = 15.0
+"""Seconds that the keeper's first process may take until it has detached itself."""
+
+LOG_LIMIT: Final = 1 << 20
+"""Size in bytes at which `keeper.log` is begun anew."""
+
+
+def launcher() -> Path:
+    """Return the path of `cloche.py`: beside our packages, or above them in a wheel."""
+    packages = Path(__file__).resolve().parent.parent.parent
+    beside = packages / "cloche.py"
+    return beside if beside.is_file() else packages.parent / "cloche.py"
+
+
+def role_command(role: str, *arguments: str) -> list[str]:
+    """Return the argument vector of one of our own processes."""
+    return [sys.executable, "-P", str(launcher()), "_role", role, *arguments]
+
+
+def clean_environment() -> dict[str, str]:
+    """Return what of our environment a keeper may see."""
+    return {name: os.environ[name] for name in KEPT_VARIABLES if name in os.environ}
+
+
+def take_lock(folder: Path) -> int | None:
+    """Return a descriptor that holds the keeper's lock, or None when a keeper holds it."""
+    flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+    descriptor = os.open(folder / "keeper.lock", flags, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        return None
+    return descriptor
+
+
+def spawn_keeper(folder: Path, lock: int, arguments: Sequence[str] = ()) -> None:
+    """Start the keeper of `folder` with the held `lock`; returns when it is on its own.
+
+    Blocks for a moment; closes `lock` here (the keeper has inherited it).
+    """
+    command = role_command("keeper", str(folder), "--lock", str(lock), *arguments)
+    try:
+        with _log(folder) as log:
+            done = subprocess.run(
+                command,
+                cwd=folder,
+                env=clean_environment(),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                pass_fds=(lock,),
+                start_new_session=True,
+                timeout=START_S,
+                check=False,
+            )
+    except subprocess.TimeoutExpired as error:
+        raise _not_started(folder) from error
+    finally:
+        os.close(lock)
+    if done.returncode != 0:
+        raise _not_started(folder)
+
+
+def _log(folder: Path) -> BinaryIO:
+    path = folder / "keeper.log"
+    if path.exists() and path.stat().st_size > LOG_LIMIT:
+        os.replace(path, folder / "keeper.log.old")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
+    return os.fdopen(os.open(path, flags, 0o600), "ab")
+
+
+def _not_started(folder: Path) -> AppError:
+    return AppError(
+        "keeper-lost", "The session's keeper did not start.", f"Read: cloche logs {folder.name}"
+    )
+
+
+async def ensure_keeper(folder: Path, deadline: float, arguments: Sequence[str] = ()) -> bool:
+    """Start a keeper unless one runs; True when this call started it."""
+    lock = take_lock(folder)
+    if lock is None:
+        return False
+    if time.monotonic() > deadline:
+        os.close(lock)
+        raise _not_started(folder)
+    await asyncio.to_thread(spawn_keeper, folder, lock, arguments)
+    return True
