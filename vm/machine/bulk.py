@@ -1,35 +1,56 @@
-"""Client of the port `cloche.bulk`: listings of the upper dirs and contents of files."""
+"""Client of the port `cloche.bulk`: listings of the upper dirs and contents of files.
+
+Frames, both ways: `u32 length | u8 type | payload`, little endian, length counts type and payload
+and is at most 1 MiB. Whatever arrives is the word of a guest that may be hostile: lengths are
+checked before anything is kept, and a violation ends the link.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import struct
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from vm.errors import GuestProtocol, LinkLost, VMError
+from vm.machine.entries import MAX_FRAME, EntryReader, UpperEntry
+from vm.machine.link import open_link
+
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import AsyncIterator, Callable
     from pathlib import Path
 
-UpperKind = Literal["file", "dir", "link", "whiteout", "special"]
+__all__ = ["BulkClient", "Fetched", "GuestError", "Listing", "Tree", "UpperEntry"]
+
 Tree = Literal["workspace", "root"]
+TREES: dict[Tree, int] = {"workspace": 0, "root": 1}
+
+MAX_DATA = 65536
+"""Bytes of content in one `d` frame."""
+
+MAX_PATH = 65535
+"""A request counts the path's bytes in 16 bits."""
+
+MAX_TEXT = 4096
+"""Bytes of explanation that are kept from an `x` frame."""
+
+_READ_LIMIT = 1 << 18
+_LENGTH = struct.Struct("<I")
+_DATA = struct.Struct("<I")
+_END = struct.Struct("<IQqq")
+_ERROR = struct.Struct("<II")
+_LIST_END = struct.Struct("<IB")
 
 
-@dataclass(frozen=True, slots=True)
-class UpperEntry:
-    """One entry of an upper dir, as the guest's PID 1 saw it. Every field is the guest's word."""
+class GuestError(VMError):
+    """The guest could not do what it was asked; the link goes on. `errno` is the guest's."""
 
-    path: bytes
-    kind: UpperKind
-    opaque: bool
-    redirect: bytes
-    mode: int
-    uid: int
-    nlink: int
-    inode: int
-    size: int
-    allocated: int
-    mtime_ns: int
-    ctime_ns: int
-    target: bytes
+    code = "guest-error"
+
+    def __init__(self, errno: int, text: str) -> None:
+        super().__init__(f"The guest answered: {text or 'error'} (errno {errno}).")
+        self.errno = errno
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,26 +63,44 @@ class Listing:
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """The end of a file's content: what the guest saw after the last byte was read."""
+    """The end of a file's content: what the guest saw after the last byte was read.
+
+    `received` is what arrived here; it differs from `size` when the file changed meanwhile.
+    """
 
     size: int
     mtime_ns: int
     ctime_ns: int
+    received: int
 
 
 class BulkClient:
-    """One bulk link. Calls are serialised; after LinkLost or GuestProtocol make a new client."""
+    """One bulk link. Calls wait for each other; after LinkLost or GuestProtocol make a new one."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self._writer = writer
+        self._turn = asyncio.Lock()
+        self._last_id = 0
 
     @classmethod
     async def connect(cls, path: Path, token: str, deadline_s: float) -> BulkClient:
         """Open the bulk link. Raises LinkLost."""
-        raise NotImplementedError
+        port = await open_link(path, token, deadline_s)
+        return cls(*await asyncio.open_connection(sock=port, limit=_READ_LIMIT))
 
     async def list_upper(
         self, tree: Tree, max_entries: int, max_bytes: int, timeout_s: float = 60.0
     ) -> Listing:
         """List an upper dir under both caps. Raises LinkLost, GuestProtocol, GuestError."""
-        raise NotImplementedError
+        request = struct.pack("<BIQ", TREES[tree], max_entries, max_bytes)
+        found = EntryReader(max_entries, max_bytes)
+        async with self._call(b"L", request, timeout_s):
+            while True:
+                kind, payload = await self._answer(b"ez")
+                if kind == b"z":
+                    return Listing(found.entries, _list_end(payload, len(found.entries)))
+                found.feed(payload)
 
     async def fetch(
         self,
@@ -72,25 +111,112 @@ class BulkClient:
         sink: Callable[[bytes], object],
         timeout_s: float = 60.0,
     ) -> Fetched:
-        """Give a file's bytes to `sink`. Raises GuestError when it is gone, changed or too large."""
-        raise NotImplementedError
+        """Give a file's bytes to `sink`. GuestError when it is gone, changed or too large.
+
+        An exception of `sink` ends the link, for the rest of the content is still on its way.
+        """
+        if len(path) > MAX_PATH:
+            raise ValueError("the path is too long for a request")
+        self._last_id = (self._last_id + 1) & 0xFFFFFFFF
+        wanted = self._last_id
+        request = struct.pack("<IBQQH", wanted, TREES[tree], inode, max_size, len(path)) + path
+        async with self._call(b"G", request, timeout_s):
+            return await self._content(wanted, max_size, sink)
+
+    async def _content(self, wanted: int, cap: int, sink: Callable[[bytes], object]) -> Fetched:
+        received = 0
+        while True:
+            kind, payload = await self._answer(b"df", wanted)
+            if kind == b"f":
+                _, size, mtime_ns, ctime_ns = _unpack(_END, payload)
+                return Fetched(size, mtime_ns, ctime_ns, received)
+            received += len(payload) - _DATA.size
+            if received > cap or len(payload) - _DATA.size > MAX_DATA:
+                raise GuestProtocol("The guest sent more of a file than it was asked for.")
+            sink(payload[_DATA.size :])
 
     async def freeze(self, timeout_s: float = 30.0) -> None:
         """Freeze the agent's cgroup and sync."""
-        raise NotImplementedError
+        await self._order(b"F", b"\x01", timeout_s)
 
     async def thaw(self, timeout_s: float = 10.0) -> None:
         """Thaw the agent's cgroup."""
-        raise NotImplementedError
+        await self._order(b"F", b"\x00", timeout_s)
 
     async def set_clock(self, unix_ns: int, timeout_s: float = 10.0) -> None:
         """Set the guest's wall clock."""
-        raise NotImplementedError
+        await self._order(b"T", struct.pack("<q", unix_ns), timeout_s)
 
     async def ping(self, timeout_s: float = 10.0) -> None:
         """Return when PID 1 has answered."""
-        raise NotImplementedError
+        await self._order(b"P", b"", timeout_s)
 
     async def close(self) -> None:
         """Close the link; never raises."""
-        raise NotImplementedError
+        self._writer.transport.abort()
+        with contextlib.suppress(OSError):
+            await self._writer.wait_closed()
+
+    async def _order(self, kind: bytes, payload: bytes, timeout_s: float) -> None:
+        async with self._call(kind, payload, timeout_s):
+            await self._answer(b"k")
+
+    @contextlib.asynccontextmanager
+    async def _call(self, kind: bytes, payload: bytes, timeout_s: float) -> AsyncIterator[None]:
+        """Send a request; the body reads its answers. Anything left half read ends the link."""
+        async with self._turn:
+            try:
+                async with asyncio.timeout(timeout_s):
+                    self._writer.write(_LENGTH.pack(len(payload) + 1) + kind + payload)
+                    await self._writer.drain()
+                    yield
+            except GuestError:
+                raise
+            except TimeoutError as error:
+                self._writer.transport.abort()
+                raise LinkLost(f"The guest did not answer within {timeout_s:g} s.") from error
+            except (OSError, EOFError) as error:
+                self._writer.transport.abort()
+                raise LinkLost("The bulk link to the guest broke.") from error
+            except BaseException:
+                self._writer.transport.abort()
+                raise
+
+    async def _answer(self, kinds: bytes, wanted: int | None = None) -> tuple[bytes, bytes]:
+        """Read the next frame; it must be one of `kinds` (and bear the id), or an error."""
+        head = await self._reader.readexactly(_LENGTH.size + 1)
+        (length,) = _LENGTH.unpack_from(head)
+        if not 1 <= length <= MAX_FRAME:
+            raise GuestProtocol(f"The guest announced a frame of {length} bytes.")
+        kind, payload = head[4:], await self._reader.readexactly(length - 1)
+        if kind == b"x":
+            raise _guest_error(payload, wanted)
+        if kind not in kinds:
+            raise GuestProtocol(f"The guest answered with a frame of type {kind!r}.")
+        if wanted is not None and payload[:4] != _DATA.pack(wanted):
+            raise GuestProtocol("The guest answered another request.")
+        return kind, payload
+
+
+def _unpack(shape: struct.Struct, payload: bytes) -> tuple[int, ...]:
+    if len(payload) != shape.size:
+        raise GuestProtocol("The guest sent a frame of a wrong size.")
+    return shape.unpack(payload)
+
+
+def _list_end(payload: bytes, count: int) -> bool:
+    """Check the end of a list against what arrived; whether the guest cut it short."""
+    said, truncated = _unpack(_LIST_END, payload)
+    if said != count or truncated > 1:
+        raise GuestProtocol(f"The guest sent {count} entries and says that they are {said}.")
+    return bool(truncated)
+
+
+def _guest_error(payload: bytes, wanted: int | None) -> VMError:
+    if len(payload) < _ERROR.size:
+        return GuestProtocol("The guest sent a frame of a wrong size.")
+    request, errno = _ERROR.unpack_from(payload)
+    if wanted is not None and request != wanted:
+        return GuestProtocol("The guest answered another request.")
+    text = payload[_ERROR.size :][:MAX_TEXT].decode(errors="replace")
+    return GuestError(errno, "".join(c for c in text if c.isprintable()))

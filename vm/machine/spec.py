@@ -1,7 +1,7 @@
 """What one machine consists of, checked before anything is started.
 
-A spec is plain data: the keeper builds it, `argv.py` turns it into QEMU's arguments and `machine.py`
-starts them. Nothing here touches the disk.
+A spec is plain data: the keeper builds it, `argv.py` turns it into QEMU's arguments and
+`machine.py` starts them. Nothing here touches the disk.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path  # noqa: TC003 - the fields' types are looked up at run time by msgspec
 from typing import Literal
 
 from vm.errors import VMError
@@ -28,7 +28,7 @@ _SERIAL = re.compile(r"[a-z][a-z0-9]{0,19}")
 
 
 class BadSpec(VMError):
-    """A machine was asked for that cannot exist; a mistake of the caller or of the configuration."""
+    """A machine was asked for that cannot exist: a mistake of the caller or the config."""
 
     code = "bad-spec"
 
@@ -66,8 +66,9 @@ class Resources:
 class MachineSpec:
     """Everything that QEMU is told.
 
-    `runtime` is the private folder of the sockets; `console` receives what the guest's kernel prints,
-    `log` what QEMU itself has to say. `incoming` starts the machine waiting for a RAM state.
+    `runtime` is the private folder of the sockets; `console` receives what the guest's kernel
+    prints, `log` what QEMU itself has to say. `incoming` starts the machine waiting for a saved
+    memory.
     """
 
     name: str

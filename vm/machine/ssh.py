@@ -1,19 +1,151 @@
-"""The one function that makes SSH connections to a guest."""
+"""The one function that makes SSH connections to a guest.
+
+The guest is hostile: it may be any program that speaks SSH. So nothing is read from the user's
+configuration, keys or agent, only the session's pinned host key is trusted, whatever the guest
+opens is refused, and what it makes us send without reading it is bounded.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import asyncio
+from typing import TYPE_CHECKING, Any, cast
+
+import asyncssh
+
+from vm.errors import LinkLost
+from vm.machine.link import open_link
 
 if TYPE_CHECKING:
+    import socket
+    from collections.abc import Callable
     from pathlib import Path
 
-    import asyncssh
-
     from vm.machine.identity import Identity
+
+MAX_UNSENT = 8 << 20
+"""Bytes we hold for a guest that does not read; beyond it the connection ends.
+
+Channel windows bound what we send of our own (OpenSSH grants 2 MiB a channel); answers to requests
+that a hostile guest repeats have no other bound.
+"""
+
+WINDOW = 1 << 20
+"""Bytes a channel may send us ahead of what was read."""
+
+MAX_PACKET = 32768
+"""Largest channel packet in bytes (RFC 4253, 6.1: the size that everyone must accept)."""
 
 
 async def connect(
     path: Path, identity: Identity, deadline_s: float, username: str = "cloche"
 ) -> asyncssh.SSHClientConnection:
     """Open the control link at `path` and log in. Raises LinkLost; always ends in `deadline_s`."""
-    raise NotImplementedError
+    try:
+        async with asyncio.timeout(deadline_s):
+            port = await open_link(path, identity.token, deadline_s)
+            return await _log_in(port, identity, deadline_s, username)
+    except TimeoutError as error:
+        raise LinkLost(f"The guest's SSH did not answer within {deadline_s:g} s.") from error
+
+
+async def _log_in(
+    port: socket.socket, identity: Identity, deadline_s: float, username: str
+) -> asyncssh.SSHClientConnection:
+    """Speak SSH on a link. The socket belongs to the connection, or is closed."""
+    try:
+        return await asyncssh.connect(
+            "guest", tunnel=_Port(port), username=username, **_options(identity, deadline_s)
+        )
+    except asyncssh.HostKeyNotVerifiable as error:
+        raise LinkLost("The guest did not show this session's host key.") from error
+    except asyncssh.PermissionDenied as error:
+        raise LinkLost("The guest refused this session's key.") from error
+    except Exception as error:
+        # asyncssh hands on whatever its parsers trip over, ValueErrors of all kinds among it
+        raise LinkLost(f"The guest's SSH failed: {str(error) or type(error).__name__}") from error
+    finally:
+        port.close()  # the connection works on a duplicate of its own
+
+
+def _options(identity: Identity, deadline_s: float) -> dict[str, Any]:
+    """Return the hardened options: each one closes a way in, or a file of the user's."""
+    return {
+        "config": None,
+        "known_hosts": ([identity.host_key.convert_to_public()], [], []),
+        "server_host_key_algs": ["ssh-ed25519"],
+        "x509_trusted_certs": None,
+        "x509_trusted_cert_paths": [],
+        "client_keys": [identity.client_key],
+        "client_certs": [],
+        "agent_path": None,
+        "agent_identities": None,
+        "agent_forwarding": False,
+        "pkcs11_provider": None,
+        "gss_host": None,
+        "gss_kex": False,
+        "gss_auth": False,
+        "host_based_auth": False,
+        "password_auth": False,
+        "kbdint_auth": False,
+        "preferred_auth": "publickey",
+        "disable_trivial_auth": True,
+        "x11_forwarding": False,
+        "send_env": None,
+        "env": None,
+        "command": None,
+        "proxy_command": None,
+        "kex_algs": ["curve25519-sha256"],
+        "encryption_algs": ["chacha20-poly1305@openssh.com", "aes128-gcm@openssh.com"],
+        "compression_algs": ["none"],
+        "login_timeout": max(1.0, deadline_s),
+        "window": WINDOW,
+        "max_pktsize": MAX_PACKET,
+    }
+
+
+class _Port:
+    """What asyncssh calls a tunnel: it makes the transport on a socket that is already open."""
+
+    def __init__(self, port: socket.socket) -> None:
+        self._port = port
+
+    async def create_connection(
+        self, factory: Callable[[], asyncio.Protocol], host: str, port: int
+    ) -> tuple[object, asyncio.Protocol]:
+        """Start the protocol that `factory` makes, behind a bound on unsent bytes."""
+        inner = factory()
+        transport, _ = await asyncio.get_running_loop().create_connection(
+            lambda: _Bounded(inner), sock=self._port.dup()
+        )
+        return transport, inner
+
+
+class _Bounded(asyncio.Protocol):
+    """Passes everything on, and ends the connection when MAX_UNSENT bytes wait to be sent."""
+
+    def __init__(self, inner: asyncio.Protocol) -> None:
+        self._inner = inner
+        self._transport: asyncio.Transport | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Set the bound and start the inner protocol."""
+        self._transport = cast("asyncio.Transport", transport)
+        self._transport.set_write_buffer_limits(high=MAX_UNSENT)
+        self._inner.connection_made(transport)
+
+    def data_received(self, data: bytes) -> None:
+        """Pass on what arrived."""
+        self._inner.data_received(data)
+
+    def eof_received(self) -> bool | None:
+        """Pass on the end of the input."""
+        return self._inner.eof_received()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Pass on the end of the connection."""
+        self._inner.connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        """Give up on a guest that makes us answer and does not read."""
+        if self._transport is not None:
+            self._transport.abort()

@@ -1,0 +1,237 @@
+"""One-off commands in the agent's world and in the toolkit.
+
+Everything goes through the toolkit's `/bin/enter`, which is the only way into the agent's world.
+sshd hands our words to a shell, so they are quoted; the guest's own shell prints its pid first,
+which names the process group to end when a command runs out of time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import shlex
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+import asyncssh
+
+from vm.errors import GuestProtocol, LinkLost
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+ENTER = "/bin/enter"
+
+TIMED_OUT = 124
+"""Exit code of a command that ran out of time, as timeout(1) has it."""
+
+KILL_PATIENCE_S = 10.0
+_CHUNK = 65536
+_MAX_PID = 16
+
+# RFC 4254, 6.10, and the names OpenSSH sends beyond it; the numbers are Linux x86-64's.
+SIGNALS = {
+    "HUP": 1, "INT": 2, "QUIT": 3, "ILL": 4, "ABRT": 6, "FPE": 8, "KILL": 9,
+    "USR1": 10, "SEGV": 11, "USR2": 12, "PIPE": 13, "ALRM": 14, "TERM": 15,
+}  # fmt: skip
+
+Process = asyncssh.SSHClientProcess[bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A program of the agent's world, run through `/bin/enter`."""
+
+    argv: tuple[str, ...]
+    root: bool = False
+    cwd: str = "/workspace"
+    env: Mapping[str, str] = field(default_factory=dict[str, str])
+    cgroup: Literal["agent", "none"] = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class ExecResult:
+    """How a command ended. `exit_code` is 128+N for a signal and 124 when it ran out of time."""
+
+    exit_code: int
+    timed_out: bool
+    stdout: bytes
+    stderr: bytes
+    stdout_bytes: int
+    stderr_bytes: int
+
+    @property
+    def stdout_truncated(self) -> bool:
+        """Whether `stdout` is not all that was printed."""
+        return self.stdout_bytes > len(self.stdout)
+
+    @property
+    def stderr_truncated(self) -> bool:
+        """Whether `stderr` is not all that was printed."""
+        return self.stderr_bytes > len(self.stderr)
+
+
+def enter_words(command: Command, status_file: str = "") -> list[str]:
+    """Return the `/bin/enter` words for a command. Raises ValueError for what no argv can hold."""
+    words = [ENTER]
+    if command.root:
+        words.append("--root")
+    words += ["--cgroup", command.cgroup, "--cwd", command.cwd]
+    for name, value in command.env.items():
+        if not name or "=" in name:
+            raise ValueError(f"{name!r} is no name for an environment variable")
+        words += ["-e", f"{name}={value}"]
+    if status_file:
+        words += ["--status", status_file]
+    words += ["--", *command.argv]
+    if not command.argv or any("\0" in word for word in words):
+        raise ValueError("a command needs a program and no NUL bytes")
+    return words
+
+
+async def run(
+    connection: asyncssh.SSHClientConnection,
+    command: Command,
+    *,
+    stdin: bytes = b"",
+    max_output: int = 1 << 20,
+    timeout_s: float = 60.0,
+) -> ExecResult:
+    """Run a command to its end; keeps the first `max_output` bytes of each stream.
+
+    Raises LinkLost when the connection breaks, ValueError for an argument with a NUL byte.
+    """
+    return await run_toolkit(
+        connection,
+        shlex.join(enter_words(command)),
+        stdin=stdin,
+        max_output=max_output,
+        timeout_s=timeout_s,
+    )
+
+
+async def run_toolkit(
+    connection: asyncssh.SSHClientConnection,
+    script: str,
+    *,
+    stdin: bytes = b"",
+    max_output: int = 1 << 20,
+    timeout_s: float = 60.0,
+) -> ExecResult:
+    """Run one command of the toolkit's shell as root, outside the agent's world; else like `run`.
+
+    `script` ends in the command that decides the exit code; never put guest text into it unquoted.
+    """
+    try:
+        return await _run(connection, script, stdin, max_output, timeout_s)
+    except (asyncssh.Error, OSError) as error:
+        raise LinkLost(f"The connection to the guest broke: {error}.") from error
+
+
+async def _run(
+    connection: asyncssh.SSHClientConnection,
+    script: str,
+    stdin: bytes,
+    max_output: int,
+    timeout_s: float,
+) -> ExecResult:
+    out, err = _Kept(max_output), _Kept(max_output)
+    group: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+    process: Process | None = None
+    timed_out = False
+    try:
+        async with asyncio.timeout(timeout_s):
+            process = await _open(connection, f"echo $$ >&2; exec {script}")
+            await _carry(process, stdin, out, err, group)
+    except TimeoutError:
+        timed_out = True
+        if process is None:
+            raise LinkLost(f"The guest did not start a program in {timeout_s:g} s.") from None
+        await _kill(connection, process, group)
+    except BaseException:
+        if process is not None:
+            process.close()
+        raise
+    code = TIMED_OUT if timed_out else exit_code(process)
+    return ExecResult(code, timed_out, bytes(out.data), bytes(err.data), out.total, err.total)
+
+
+async def _open(connection: asyncssh.SSHClientConnection, script: str) -> Process:
+    return await connection.create_process(script, encoding=None, request_pty=False)
+
+
+@dataclass(slots=True)
+class _Kept:
+    """The first bytes of a stream, and how many there were."""
+
+    cap: int
+    data: bytearray = field(default_factory=bytearray)
+    total: int = 0
+
+    def take(self, chunk: bytes) -> None:
+        self.data += chunk[: self.cap - len(self.data)]
+        self.total += len(chunk)
+
+
+async def _carry(
+    process: Process, stdin: bytes, out: _Kept, err: _Kept, group: asyncio.Future[int]
+) -> None:
+    """Move all three streams until the program has ended."""
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(_feed(process, stdin))
+        tasks.create_task(_collect(process.stdout, out))
+        tasks.create_task(_collect_errors(process.stderr, err, group))
+    await process.wait_closed()
+
+
+async def _feed(process: Process, stdin: bytes) -> None:
+    # a program may end without reading its input
+    with contextlib.suppress(BrokenPipeError, ConnectionError):
+        for start in range(0, len(stdin), _CHUNK):
+            process.stdin.write(stdin[start : start + _CHUNK])
+            await process.stdin.drain()
+        process.stdin.write_eof()
+
+
+async def _collect(stream: asyncssh.SSHReader[bytes], kept: _Kept) -> None:
+    while chunk := await stream.read(_CHUNK):
+        kept.take(chunk)
+
+
+async def _collect_errors(
+    stream: asyncssh.SSHReader[bytes], kept: _Kept, group: asyncio.Future[int]
+) -> None:
+    """Take our shell's pid off the front of stderr, then collect the rest."""
+    head = b""
+    while b"\n" not in head and len(head) <= _MAX_PID:
+        if not (chunk := await stream.read(_CHUNK)):
+            return
+        head += chunk
+    pid, _, rest = head.partition(b"\n")
+    if not pid.isdigit() or len(pid) > _MAX_PID:
+        raise GuestProtocol("The guest's shell did not say who it is.")
+    group.set_result(int(pid))
+    kept.take(rest)
+    await _collect(stream, kept)
+
+
+async def _kill(
+    connection: asyncssh.SSHClientConnection, process: Process, group: asyncio.Future[int]
+) -> None:
+    """End the whole process group of a command (OpenSSH signals no process of root's)."""
+    if group.done():
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(KILL_PATIENCE_S):
+                killer = await _open(connection, f"kill -9 -- -{group.result()}")
+                await killer.wait_closed()
+                await process.wait_closed()
+    process.close()
+
+
+def exit_code(process: Process) -> int:
+    """Return how an ended program ended, 128+N for a signal. Raises LinkLost when nobody knows."""
+    if process.exit_signal is not None:
+        return 128 + SIGNALS.get(process.exit_signal[0], 9)
+    if process.exit_status is None:
+        raise LinkLost("The connection to the guest broke before the program ended.")
+    return process.exit_status

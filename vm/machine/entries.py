@@ -1,0 +1,142 @@
+"""Entries of an upper dir as they arrive on the bulk port, decoded and checked.
+
+One entry: `u16 n, path · u8 kind · u8 flags · u32 mode · u32 uid · u32 nlink · u64 inode ·
+u64 size · u64 allocated · i64 mtime_ns · i64 ctime_ns · u16 n, redirect · u16 n, link target`,
+little endian.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from typing import Literal
+
+from vm.errors import GuestProtocol
+
+MAX_FRAME = 1 << 20
+"""Longest frame in bytes, type and payload together."""
+
+UpperKind = Literal["file", "dir", "link", "whiteout", "special"]
+KINDS: dict[int, UpperKind] = {
+    ord("f"): "file",
+    ord("d"): "dir",
+    ord("l"): "link",
+    ord("w"): "whiteout",
+    ord("s"): "special",
+}
+
+OPAQUE = 1
+REDIRECT = 2
+
+MAX_SIZE = (1 << 63) - 1
+"""Linux counts file sizes in a signed 64-bit number."""
+
+_FIXED = struct.Struct("<BBIIIQQQqq")
+_COUNT = struct.Struct("<H")
+
+
+@dataclass(frozen=True, slots=True)
+class UpperEntry:
+    """One entry of an upper dir, as the guest's PID 1 saw it. Every field is the guest's word.
+
+    `path` is relative, without empty, `.` or `..` parts and without NUL. `size` and `allocated` are
+    bytes, times are nanoseconds since 1970, `mode` is the whole `st_mode`.
+    """
+
+    path: bytes
+    kind: UpperKind
+    opaque: bool
+    redirect: bytes
+    mode: int
+    uid: int
+    nlink: int
+    inode: int
+    size: int
+    allocated: int
+    mtime_ns: int
+    ctime_ns: int
+    target: bytes
+
+
+class EntryReader:
+    """Collects the batches of one list under its caps. Raises GuestProtocol on any violation."""
+
+    def __init__(self, max_entries: int, max_bytes: int) -> None:
+        self.entries: list[UpperEntry] = []
+        self._max_entries = max_entries
+        # the guest may count a little differently than we do: one frame is granted
+        self._room = max_bytes + MAX_FRAME
+        self._folders = {b""}
+        self._seen: set[bytes] = set()
+
+    def feed(self, payload: bytes) -> None:
+        """Take one `e` frame's payload."""
+        self._room -= len(payload)
+        if self._room < 0:
+            raise GuestProtocol("The guest's list is longer than it was allowed to be.")
+        position = 0
+        while position < len(payload):
+            entry, position = decode(payload, position)
+            self._add(entry)
+
+    def _add(self, entry: UpperEntry) -> None:
+        if len(self.entries) >= self._max_entries:
+            raise GuestProtocol("The guest's list has more entries than it was allowed to have.")
+        if entry.path in self._seen:
+            raise GuestProtocol(f"The guest listed {entry.path!r} twice.")
+        if entry.path.rpartition(b"/")[0] not in self._folders:
+            raise GuestProtocol(f"The guest listed {entry.path!r} before its folder.")
+        self._seen.add(entry.path)
+        if entry.kind == "dir":
+            self._folders.add(entry.path)
+        self.entries.append(entry)
+
+
+def decode(payload: bytes, position: int) -> tuple[UpperEntry, int]:
+    """Decode the entry at `position` and return it with the position after it."""
+    path, position = _text(payload, position)
+    if position + _FIXED.size > len(payload):
+        raise GuestProtocol("The guest's list breaks off inside an entry.")
+    kind, flags, mode, uid, nlink, inode, size, allocated, mtime_ns, ctime_ns = _FIXED.unpack_from(
+        payload, position
+    )
+    redirect, position = _text(payload, position + _FIXED.size)
+    target, position = _text(payload, position)
+    _check(path, kind, flags, size, allocated)
+    if bool(flags & REDIRECT) != bool(redirect) or b"\0" in redirect + target:
+        raise GuestProtocol(f"The guest's entry {path!r} contradicts itself.")
+    entry = UpperEntry(
+        path=path,
+        kind=KINDS[kind],
+        opaque=bool(flags & OPAQUE),
+        redirect=redirect,
+        mode=mode,
+        uid=uid,
+        nlink=nlink,
+        inode=inode,
+        size=size,
+        allocated=allocated,
+        mtime_ns=mtime_ns,
+        ctime_ns=ctime_ns,
+        target=target,
+    )
+    return entry, position
+
+
+def _text(payload: bytes, position: int) -> tuple[bytes, int]:
+    start = position + _COUNT.size
+    if start > len(payload):
+        raise GuestProtocol("The guest's list breaks off inside an entry.")
+    (length,) = _COUNT.unpack_from(payload, position)
+    if start + length > len(payload):
+        raise GuestProtocol("The guest's list breaks off inside an entry.")
+    return payload[start : start + length], start + length
+
+
+def _check(path: bytes, kind: int, flags: int, size: int, allocated: int) -> None:
+    if b"\0" in path or any(part in (b"", b".", b"..") for part in path.split(b"/")):
+        raise GuestProtocol(f"The guest listed the impossible path {path[:200]!r}.")
+    if kind not in KINDS or flags & ~(OPAQUE | REDIRECT):
+        raise GuestProtocol(f"The guest listed {path[:200]!r} with an unknown kind or flag.")
+    if size > MAX_SIZE or allocated > MAX_SIZE:
+        raise GuestProtocol(f"The guest listed {path[:200]!r} with an impossible size.")
