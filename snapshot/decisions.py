@@ -3,12 +3,19 @@
 Marks of a unit are a text with one letter a changed line: `o` open, `a` accepted, `r` rejected.
 The log is `decisions.jsonl`: one event a line, synced before `record` returns; a torn last line
 (the machine died while writing) is cut off. One process (the keeper) writes it.
+
+A decision names a unit by an id made of its content. So after a refresh exactly those units keep
+their decision that are what they were, without any step of its own.
 """
 
 from __future__ import annotations
 
+import json
+import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol, cast
+
+from .errors import StoreDamaged
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -16,6 +23,12 @@ if TYPE_CHECKING:
 
 State = Literal["open", "accepted", "rejected", "mixed"]
 Choice = Literal["open", "accepted", "rejected"]
+
+LETTERS: Final[dict[Choice, str]] = {"open": "o", "accepted": "a", "rejected": "r"}
+"""The letter of each choice in a unit's marks."""
+
+_WORDS: Final[dict[str, Choice]] = {letter: choice for choice, letter in LETTERS.items()}
+_VERSION: Final = 1
 
 
 class Mark(NamedTuple):
@@ -42,57 +55,190 @@ class Uniform:
 
     def marks(self, path: bytes, unit: str, size: int) -> str:
         """Return `size` times the letter of the choice."""
-        raise NotImplementedError
+        del path, unit
+        return LETTERS[self.choice] * size
 
 
 class Overlay:
     """Decisions with some marks replaced, for one merge or one preview; nothing is recorded."""
 
     def __init__(self, under: Decisions, marks: Iterable[Mark]) -> None:
-        raise NotImplementedError
+        self._under = under
+        self._marks = {(mark.path, mark.unit): mark.marks for mark in marks}
 
     def marks(self, path: bytes, unit: str, size: int) -> str:
         """Return the replaced marks, else those underneath."""
-        raise NotImplementedError
+        found = self._marks.get((path, unit), "")
+        return found if len(found) == size else self._under.marks(path, unit, size)
+
+
+class _Step(NamedTuple):
+    """One undo step: what each unit's marks were and became; "" stands for none on record."""
+
+    before: tuple[Mark, ...]
+    after: tuple[Mark, ...]
 
 
 class DecisionLog:
-    """The session's decisions; opening replays the file."""
+    """The session's decisions; opening replays the file.
+
+    Raises:
+        StoreDamaged: a line that is not the last one cannot be read.
+
+    """
 
     def __init__(self, path: Path) -> None:
-        raise NotImplementedError
+        self._path = path
+        self._marks: dict[tuple[bytes, str], str] = {}
+        self._done: list[_Step] = []
+        self._undone: list[_Step] = []
+        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
+        self._fd = os.open(path, flags, 0o600)
+        try:
+            self._replay()
+        except BaseException:
+            self.close()
+            raise
 
     def marks(self, path: bytes, unit: str, size: int) -> str:
         """Return the marks on record; all open when there are none of that size."""
-        raise NotImplementedError
+        found = self._marks.get((path, unit), "")
+        return found if len(found) == size else LETTERS["open"] * size
 
     def record(self, marks: Sequence[Mark]) -> bool:
         """Append one undo step and sync it; False when it would change nothing."""
-        raise NotImplementedError
+        changed = [mark for mark in marks if self._changes(mark)]
+        if not changed:
+            return False
+        self._append({"event": "set", "marks": [_to_json(mark) for mark in changed]})
+        self._set(changed)
+        return True
 
     def undo(self) -> bool:
         """Take back the last step that is not taken back yet; False when there is none."""
-        raise NotImplementedError
+        if not self._done:
+            return False
+        self._append({"event": "undo"})
+        self._undo()
+        return True
 
     def redo(self) -> bool:
         """Do again what was last taken back; False when there is nothing."""
-        raise NotImplementedError
+        if not self._undone:
+            return False
+        self._append({"event": "redo"})
+        self._redo()
+        return True
 
     @property
     def can_undo(self) -> bool:
         """Whether `undo` would do something."""
-        raise NotImplementedError
+        return bool(self._done)
 
     @property
     def can_redo(self) -> bool:
         """Whether `redo` would do something."""
-        raise NotImplementedError
+        return bool(self._undone)
 
     def close(self) -> None:
         """Close the file; closing twice is fine."""
-        raise NotImplementedError
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+    def _changes(self, mark: Mark) -> bool:
+        """Return whether marks differ from the record; all open equals none on record."""
+        known = self._marks.get((mark.path, mark.unit), "")
+        return mark.marks != (known or LETTERS["open"] * len(mark.marks))
+
+    def _set(self, marks: Sequence[Mark]) -> None:
+        before = [Mark(m.path, m.unit, self._marks.get((m.path, m.unit), "")) for m in marks]
+        self._done.append(_Step(tuple(before), tuple(marks)))
+        self._undone.clear()
+        self._put(marks)
+
+    def _undo(self) -> None:
+        step = self._done.pop()
+        self._undone.append(step)
+        self._put(tuple(reversed(step.before)))
+
+    def _redo(self) -> None:
+        step = self._undone.pop()
+        self._done.append(step)
+        self._put(step.after)
+
+    def _put(self, marks: Sequence[Mark]) -> None:
+        for mark in marks:
+            if mark.marks:
+                self._marks[mark.path, mark.unit] = mark.marks
+            else:
+                self._marks.pop((mark.path, mark.unit), None)
+
+    def _append(self, event: dict[str, Any]) -> None:
+        """Write one line and sync it; after a failure the file is as it was."""
+        line = json.dumps({"v": _VERSION, **event}, separators=(",", ":")).encode() + b"\n"
+        size = os.fstat(self._fd).st_size
+        try:
+            written = 0
+            while written < len(line):
+                written += os.write(self._fd, line[written:])
+            os.fsync(self._fd)
+        except OSError:
+            os.ftruncate(self._fd, size)
+            raise
+
+    def _replay(self) -> None:
+        data = _read_all(self._fd)
+        at = 0
+        while at < len(data):
+            end = data.find(b"\n", at) + 1
+            try:
+                if not end:
+                    raise ValueError("no line feed")
+                self._apply(json.loads(data[at:end]))
+            except (ValueError, KeyError, TypeError, IndexError) as error:
+                if end and end < len(data):
+                    raise StoreDamaged(
+                        f"{self._path} cannot be read at byte {at}.",
+                        f"Move {self._path} away; all decisions of this session are then open.",
+                    ) from error
+                os.ftruncate(self._fd, at)
+                os.fsync(self._fd)
+                return
+            at = end
+
+    def _apply(self, event: dict[str, Any]) -> None:
+        match event["event"]:
+            case "set":
+                self._set([_from_json(entry) for entry in event["marks"]])
+            case "undo":
+                self._undo()
+            case "redo":
+                self._redo()
+            case other:
+                raise ValueError(other)
 
 
 def state_of(marks: str) -> State:
     """Return the state that marks add up to; no marks at all are open."""
-    raise NotImplementedError
+    letters = set(marks)
+    if not letters:
+        return "open"
+    return _WORDS[letters.pop()] if len(letters) == 1 else "mixed"
+
+
+def _to_json(mark: Mark) -> list[str]:
+    return [os.fsdecode(mark.path), mark.unit, mark.marks]
+
+
+def _from_json(entry: list[Any]) -> Mark:
+    path, unit, marks = (cast("str", part) for part in entry)
+    if not set(marks) <= _WORDS.keys():
+        raise ValueError(marks)
+    return Mark(os.fsencode(path), unit, marks)
+
+
+def _read_all(fd: int) -> bytes:
+    os.lseek(fd, 0, os.SEEK_SET)
+    with os.fdopen(os.dup(fd), "rb") as file:
+        return file.read()

@@ -1,0 +1,99 @@
+"""Which names of an agent may be written into a workspace, and where a link may point."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+import unicodedata
+from typing import Final
+
+from .safe_text import decode
+
+MAX_PATH: Final = 4095
+"""PATH_MAX of Linux without its final NUL."""
+
+MAX_NAME: Final = 255
+"""NAME_MAX of the usual file systems."""
+
+_IGNORED_BY_HFS: Final = re.compile("[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]")
+"""Code points that HFS+ skips when it compares names."""
+
+_SHORT_NAME: Final = re.compile(r"git~\d+")
+"""Short names that NTFS makes for `.git`."""
+
+_LINK_FREE: Final = frozenset({".gitmodules", ".gitattributes", ".gitignore", ".mailmap"})
+"""Files that git must never read through a link."""
+
+
+class NameRefused(ValueError):
+    """A name that is not written; the message is one phrase that says why."""
+
+
+def split_path(path: bytes) -> list[bytes]:
+    """Return the components of a path below the workspace.
+
+    Raises:
+        NameRefused: the path is absolute, climbs, is too long or leads into a repository's `.git`.
+
+    """
+    parts = path.split(b"/")
+    if path.startswith(b"/"):
+        raise NameRefused("the path is absolute")
+    if len(path) > MAX_PATH or any(len(part) > MAX_NAME for part in parts):
+        raise NameRefused("the path is too long")
+    for part in parts:
+        if part in (b"", b".", b"..") or b"\0" in part:
+            raise NameRefused("the path is not a plain path inside of the workspace")
+        if is_git_dir(part):
+            raise NameRefused("the path leads into .git or a name that some systems take for it")
+    return parts
+
+
+def is_git_dir(name: bytes) -> bool:
+    """Return whether some file system takes this component for `.git`."""
+    text = _IGNORED_BY_HFS.sub("", decode(name)).casefold()
+    return any(_is_git(piece) for piece in re.split(r"[\\/]", text))
+
+
+def _is_git(piece: str) -> bool:
+    """Return whether one component, without streams, final dots and blanks, is `.git`."""
+    plain = unicodedata.normalize("NFKC", piece.split(":", 1)[0]).rstrip(" .").casefold()
+    return plain == ".git" or _SHORT_NAME.fullmatch(plain) is not None
+
+
+def check_link(path: bytes, target: bytes) -> None:
+    """Refuse a link that leads out of the workspace or into `.git`.
+
+    Raises:
+        NameRefused: it is absolute, climbs out, or git would be misled by it.
+
+    """
+    name = posixpath.basename(decode(path)).casefold()
+    if name in _LINK_FREE:
+        raise NameRefused("git must not read this file through a link")
+    if not target or b"\0" in target or len(target) > MAX_PATH:
+        raise NameRefused("the link's target is not a path")
+    if target.startswith(b"/"):
+        raise NameRefused("the link is absolute")
+    if leaves(path, target):
+        raise NameRefused("the link leads out of the workspace")
+    if any(is_git_dir(part) for part in target.split(b"/") if part):
+        raise NameRefused("the link leads into .git")
+
+
+def leaves(path: bytes, target: bytes) -> bool:
+    """Return whether a relative target climbs above the workspace, followed literally."""
+    depth = path.count(b"/")
+    for part in target.split(b"/"):
+        if part == b"..":
+            depth -= 1
+        elif part not in (b"", b"."):
+            depth += 1
+        if depth < 0:
+            return True
+    return False
+
+
+def alike(name: bytes) -> str:
+    """Return what two names have in common that differ in case or Unicode form only."""
+    return unicodedata.normalize("NFC", decode(name)).casefold()
