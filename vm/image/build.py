@@ -2,27 +2,253 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
+import os
+import shutil
+import tarfile
+import tempfile
 from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from pathlib import Path
+import msgspec
+from blake3 import blake3
 
+from vm.errors import ImageMissing, VMError
+from vm.image import guest, packages, store, toolkit
+from vm.image.modules import WANTED, module_closure
+from vm.image.tools import Watch, end, find, one_sentence, require, run, spawn, sync_file
+from vm.image.vmlinux import extract_vmlinux
+
+if TYPE_CHECKING:
+    import subprocess
+    from collections.abc import Iterator
+    from typing import IO
+
+    from vm.image.packages import Bootstrap
     from vm.image.store import ImageSet
 
 Progress = Callable[[str, float], None]
 """Called with what is being done (a short phrase) and the share done so far, 0.0 to 1.0."""
 
+_TOOLS = ("apt-config", "mmdebstrap", "mksquashfs")
+_BUILDING = ".building-"
+_SQUASHFS = ("-tar", "-noappend", "-comp", "zstd", "-Xcompression-level", "3",
+             "-no-progress", "-quiet")  # fmt: skip
+_KEPT = ("boot/", "lib/", "lib64/", "bin/", "usr/lib/", "usr/lib64/", "usr/bin/", "usr/sbin/")
+"""What is unpacked of the toolkit's packages; documentation and the like is not."""
+
 
 def build_image(
-    store: Path, *, name: str = "base", progress: Progress, force: bool = False
+    store_folder: Path, *, name: str = "base", progress: Progress, force: bool = False
 ) -> ImageSet:
-    """Build the image called `name` into `store`, or return it at once when it is there.
+    """Build the image called `name` into the store, or return it at once when it is there.
 
-    One builder at a time works on a store; a second one waits for it. An interrupted build leaves
+    An image that was made from other sources of ours is built anew. One
+    builder at a time works on a store; a second one waits for it. An interrupted build leaves
     nothing behind that a later one would take for an image.
 
     Raises HostLacks (a program or permission is missing; the hint installs it) and VMError (the
     build itself failed, or the disk is full).
     """
-    raise NotImplementedError
+    folder = store.image_folder(store_folder, name)
+    with one_sentence("Building the image"):
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with _only_builder(folder.parent, progress):
+            if not force and (record := _current(folder)):
+                return store.image_set(folder, record)
+            require(*_TOOLS)
+            init = guest.guest_init(store_folder)
+            with tempfile.TemporaryDirectory(prefix=_BUILDING, dir=folder.parent) as scratch:
+                fresh = _Build(name, Path(scratch), init, progress).run()
+                _place(fresh, folder)
+    progress("image ready", 1.0)
+    return store.find_image(store_folder, name)
+
+
+def toolkit_source() -> str:
+    """Return blake3 (hex) of all that decides what an image is besides the distribution."""
+    parts = [guest.source_hash(), repr(WANTED), toolkit.SSHD_CONFIG, repr(packages.BASE_PACKAGES)]
+    for module in (toolkit, packages):
+        parts.append(Path(module.__file__).read_text())
+    return blake3("\0".join(parts).encode()).hexdigest()
+
+
+def _current(folder: Path) -> store.ImageRecord | None:
+    """Return the record of an image that needs no building."""
+    try:
+        record = store.read_record(folder)
+    except ImageMissing:
+        return None
+    return record if record.toolkit_source == toolkit_source() else None
+
+
+@contextlib.contextmanager
+def _only_builder(images: Path, progress: Progress) -> Iterator[None]:
+    """Hold the store's build lock and clear away what killed builds left."""
+    with (images / ".lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            progress("waiting for another build", 0.0)
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        for stale in images.glob(f"{_BUILDING}*"):
+            shutil.rmtree(stale)
+        yield
+
+
+def _place(fresh: Path, folder: Path) -> None:
+    """Put a finished image where an older one may be; a running guest keeps its open files."""
+    for path in fresh.iterdir():
+        sync_file(path)
+    old = fresh.with_name("old")
+    if folder.exists():
+        os.rename(folder, old)
+    os.rename(fresh, folder)
+
+
+class _Build:
+    """One build in its own folder; `run` returns the finished image's folder."""
+
+    def __init__(self, name: str, scratch: Path, init: bytes, progress: Progress) -> None:
+        self._name = name
+        self._scratch = scratch
+        self._init = init
+        self._progress = progress
+        self._out = scratch / "image"
+        self._tree = scratch / "tree"
+
+    def run(self) -> Path:
+        self._out.mkdir()
+        self._tree.mkdir()
+        tools = self._unpack()
+        release = self._kernel()
+        self._toolkit(release)
+        base = self._base()
+        self._record(release, tools, base)
+        return self._out
+
+    def _stages(self, start: float, width: float, steps: int) -> Callable[[str], None]:
+        """Return a listener that turns mmdebstrap's messages into progress."""
+        seen = 0
+
+        def said(text: str) -> None:
+            nonlocal seen
+            seen = min(seen + 1, steps)
+            self._progress(text, start + width * seen / steps)
+
+        return said
+
+    def _unpack(self) -> list[str]:
+        self._progress("fetching kernel and tools", 0.02)
+        source = packages.unpack_toolkit(self._scratch, self._stages(0.02, 0.16, 9))
+        with _closing(source):
+            assert source.child.stdout is not None
+            with contextlib.suppress(tarfile.ReadError):  # a failed run ends early and says why
+                _unpack_kept(source.child.stdout, self._tree)
+            source.finish("Fetching kernel and tools")
+        return source.versions
+
+    def _kernel(self) -> str:
+        self._progress("unpacking the kernel", 0.2)
+        found = sorted((self._tree / "boot").glob("vmlinuz-*"))
+        if not found:
+            raise VMError(f"The package {packages.KERNEL} brought no kernel.")
+        image = found[-1].read_bytes()
+        (self._out / store.KERNEL).write_bytes(image)
+        (self._out / store.VMLINUX).write_bytes(extract_vmlinux(image))
+        return found[-1].name.removeprefix("vmlinuz-")
+
+    def _toolkit(self, release: str) -> None:
+        self._progress("assembling the toolkit", 0.25)
+        folders = [self._tree / top / "modules" / release for top in ("usr/lib", "lib")]
+        modules = module_closure(next(path for path in folders if path.is_dir()))
+        archive = toolkit.toolkit_cpio(self._tree, self._init, modules)
+        (self._out / store.INITRAMFS).write_bytes(archive)
+
+    def _base(self) -> list[str]:
+        self._progress("installing the base system", 0.3)
+        target = self._out / store.BASE
+        source = packages.install_base(self._scratch, self._stages(0.3, 0.6, 14))
+        with _closing(source):
+            assert source.child.stdout is not None
+            squash = spawn(["mksquashfs", "-", str(target), *_SQUASHFS],
+                           stdin=source.child.stdout.fileno())  # fmt: skip
+            try:
+                watch = Watch(squash, packages.BUILD_SECONDS)
+                source.child.stdout.close()
+                source.finish("Installing the base system")
+                self._progress("compressing the base system", 0.92)
+                watch.finish("mksquashfs")
+            finally:
+                _let_go(squash)
+        return source.versions
+
+    def _record(self, release: str, tools: list[str], base: list[str]) -> None:
+        self._progress("recording digests", 0.97)
+        files = store.record_files(self._out)
+        record = store.ImageRecord(
+            format=store.FORMAT,
+            name=self._name,
+            digest=store.set_digest(files),
+            kernel_release=release,
+            files=files,
+            toolkit_source=toolkit_source(),
+            suite=packages.host_sources().suite,
+            built=datetime.now(UTC).isoformat(timespec="seconds"),
+            tools=_tool_versions(),
+            toolkit_packages=tools,
+            base_packages=base,
+        )
+        encoded = msgspec.json.format(msgspec.json.encode(record), indent=1)
+        (self._out / store.RECORD).write_bytes(encoded)
+
+
+@contextlib.contextmanager
+def _closing(source: Bootstrap) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        source.close()
+
+
+def _let_go(child: subprocess.Popen[bytes]) -> None:
+    if child.poll() is None:
+        end(child)
+    if child.stdout is not None:
+        child.stdout.close()
+
+
+def _unpack_kept(stream: IO[bytes], tree: Path) -> None:
+    """Unpack what toolkit and kernel are taken from; the rest of the stream is read and dropped."""
+    with tarfile.open(fileobj=stream, mode="r|") as archive:
+        for member in archive:
+            name = member.name.removeprefix("./")
+            if name.startswith(_KEPT) and ".." not in name.split("/"):
+                _unpack_member(archive, member, tree / name)
+    while stream.read(1 << 20):
+        pass
+
+
+def _unpack_member(archive: tarfile.TarFile, member: tarfile.TarInfo, path: Path) -> None:
+    """Write one member; links that leave the tree (absolute ones) are of no use here."""
+    if not member.isdir():
+        path.parent.mkdir(parents=True, exist_ok=True)
+    if member.isdir():
+        path.mkdir(parents=True, exist_ok=True)
+    elif member.issym() and not member.linkname.startswith("/"):
+        path.symlink_to(member.linkname)
+    elif member.isreg() and (content := archive.extractfile(member)):
+        with path.open("wb") as out:
+            shutil.copyfileobj(content, out, 1 << 20)
+
+
+def _tool_versions() -> dict[str, str]:
+    versions = {"mmdebstrap": ["--version"], "mksquashfs": ["-version"], "musl-gcc": ["--version"]}
+    found = {name: options for name, options in versions.items() if find(name)}
+    return {
+        name: run([name, *options], what=name, seconds=30).decode(errors="replace").split("\n")[0]
+        for name, options in found.items()
+    }

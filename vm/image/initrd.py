@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import os
+import re
+import shutil
+import stat
+import tempfile
 from typing import TYPE_CHECKING
+
+from vm.image import cpio
+from vm.image.tools import one_sentence
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from vm.image.store import ImageSet
+
+_TOKEN = re.compile(r"[0-9a-f]{32}")
+_HOSTNAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 
 
 def session_cpio(
@@ -19,7 +30,22 @@ def session_cpio(
     `authorized_keys` lines as sshd reads them; `now` unix seconds. Raises ValueError for anything
     that could not be one `key=value` line.
     """
-    raise NotImplementedError
+    if not _TOKEN.fullmatch(token):
+        raise ValueError("a link token is 32 lower-case hex digits")
+    if not _HOSTNAME.fullmatch(hostname):
+        raise ValueError(f"{hostname!r} is no host name")
+    if now < 0:
+        raise ValueError("the time of a session is after 1970")
+    config = f"token={token}\nhostname={hostname}\ntime={now}\n".encode()
+    return cpio.archive(
+        [
+            # sshd reads the public keys as the user who logs in, so the folder can be passed
+            cpio.folder("session", 0o711),
+            cpio.file("session/config", config, 0o600),
+            cpio.file("session/host_key", host_key, 0o600),
+            cpio.file("session/authorized_keys", authorized_keys, 0o644),
+        ]
+    )
 
 
 def write_initrd(
@@ -32,5 +58,26 @@ def write_initrd(
     authorized_keys: bytes,
     now: int,
 ) -> None:
-    """Write toolkit plus session cpio to `dest` (mode 0600), replacing it atomically."""
-    raise NotImplementedError
+    """Write toolkit plus session cpio to `dest` (mode 0600), replacing it atomically.
+
+    Raises ValueError as `session_cpio` does, VMError when the disk is full.
+    """
+    secrets = session_cpio(
+        token=token,
+        hostname=hostname,
+        host_key=host_key,
+        authorized_keys=authorized_keys,
+        now=now,
+    )
+    with one_sentence(f"Writing {dest}"):
+        handle, name = tempfile.mkstemp(prefix=".initrd-", dir=dest.parent)
+        try:
+            with os.fdopen(handle, "wb") as out, image.initramfs.open("rb") as toolkit:
+                os.fchmod(out.fileno(), stat.S_IRUSR | stat.S_IWUSR)
+                shutil.copyfileobj(toolkit, out, 1 << 20)
+                # the kernel takes a plain archive only at a multiple of four bytes
+                out.write(b"\0" * (-out.tell() % 4) + secrets)
+            os.replace(name, dest)
+        except BaseException:
+            os.unlink(name)
+            raise

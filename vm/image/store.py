@@ -2,11 +2,27 @@
 
 from __future__ import annotations
 
+import os
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import msgspec
+from blake3 import blake3
+
+from vm.errors import ImageMissing, VMError
+
 if TYPE_CHECKING:
     from pathlib import Path
+
+FORMAT = 1
+"""Version of `image.json`; an image of another one is built again."""
+
+KERNEL, VMLINUX, INITRAMFS, BASE = "vmlinuz", "vmlinux", "toolkit.cpio.gz", "base.squashfs"
+FILES = (KERNEL, VMLINUX, INITRAMFS, BASE)
+RECORD = "image.json"
+_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
+_RECORD_LIMIT = 4 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,9 +44,117 @@ class ImageSet:
     """As `uname -r` prints it in the guest."""
 
 
+class FileRecord(msgspec.Struct, frozen=True):
+    """What is remembered of one file: enough to notice damage without reading it."""
+
+    size: int
+    mtime_ns: int
+    blake3: str
+
+
+class ImageRecord(msgspec.Struct, frozen=True):
+    """The content of `image.json`: what the image is and how it came to be."""
+
+    format: int
+    name: str
+    digest: str
+    kernel_release: str
+    files: dict[str, FileRecord]
+    toolkit_source: str
+    """What the toolkit was built from: `build.toolkit_source()` of that time."""
+    suite: str
+    built: str
+    """UTC, ISO 8601."""
+    tools: dict[str, str]
+    toolkit_packages: list[str]
+    base_packages: list[str]
+
+
+def image_folder(store: Path, name: str) -> Path:
+    """Return the folder of an image; VMError for a name that is none."""
+    if not _NAME.fullmatch(name):
+        raise VMError(
+            f"{name!r} is no name for an image.",
+            "Use lower-case letters, digits, dots, hyphens and underscores.",
+        )
+    return store / "images" / name
+
+
 def find_image(store: Path, name: str = "base") -> ImageSet:
-    """Return the image called `name`, checked by recorded sizes.
+    """Return the image called `name`, checked by recorded sizes and times.
 
     Raises ImageMissing (hint: the build command) when it is absent, damaged or of an old format.
     """
-    raise NotImplementedError
+    folder = image_folder(store, name)
+    return image_set(folder, read_record(folder))
+
+
+def read_record(folder: Path) -> ImageRecord:
+    """Return the record of the image in `folder`, having checked its files against it.
+
+    Raises ImageMissing.
+    """
+    path = folder / RECORD
+    try:
+        if path.stat().st_size > _RECORD_LIMIT:
+            raise _missing(folder, "has a damaged record")
+        record = msgspec.json.decode(path.read_bytes(), type=ImageRecord)
+    except FileNotFoundError as error:
+        raise _missing(folder, "is not built") from error
+    except (OSError, msgspec.MsgspecError) as error:
+        raise _missing(folder, "has a damaged record") from error
+    if record.format != FORMAT or set(record.files) != set(FILES):
+        raise _missing(folder, "is of another version of Cloche")
+    for name, expected in record.files.items():
+        if not _matches(folder / name, expected):
+            raise _missing(folder, f"is damaged ({name})")
+    return record
+
+
+def _matches(path: Path, expected: FileRecord) -> bool:
+    try:
+        found = path.stat()
+    except OSError:
+        return False
+    if found.st_size != expected.size:
+        return False
+    # a copied store has other times: then the bytes decide
+    return found.st_mtime_ns == expected.mtime_ns or file_digest(path) == expected.blake3
+
+
+def _missing(folder: Path, why: str) -> ImageMissing:
+    return ImageMissing(f"The image {folder.name} {why}.", f"cloche image build {folder.name}")
+
+
+def image_set(folder: Path, record: ImageRecord) -> ImageSet:
+    """Return the paths and facts of a checked image."""
+    return ImageSet(
+        name=record.name,
+        kernel=folder / KERNEL,
+        vmlinux=folder / VMLINUX,
+        initramfs=folder / INITRAMFS,
+        base=folder / BASE,
+        digest=record.digest,
+        kernel_release=record.kernel_release,
+    )
+
+
+def record_files(folder: Path) -> dict[str, FileRecord]:
+    """Return the records of an image's files as they are now."""
+    return {name: _record_file(folder / name) for name in FILES}
+
+
+def _record_file(path: Path) -> FileRecord:
+    found = path.stat()
+    return FileRecord(found.st_size, found.st_mtime_ns, file_digest(path))
+
+
+def file_digest(path: Path) -> str:
+    """Return blake3 (hex) of a file."""
+    return blake3().update_mmap(os.fspath(path)).hexdigest()
+
+
+def set_digest(files: dict[str, FileRecord]) -> str:
+    """Return the digest of an image: over the names and digests of its files."""
+    text = "".join(f"{name} {files[name].blake3}\n" for name in sorted(files))
+    return blake3(text.encode()).hexdigest()

@@ -1,0 +1,148 @@
+"""Packages of the distribution through mmdebstrap, with this host's own apt configuration.
+
+On a Debian host the image comes from the host's own sources, so mirrors and proxies that work for
+the host work for the image. Elsewhere it is Debian stable from mmdebstrap's own default.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from vm.image.tools import Watch, end, find, run, spawn
+
+if TYPE_CHECKING:
+    import subprocess
+    from collections.abc import Callable
+
+KERNEL = "linux-image-cloud-amd64"
+TOOLKIT_PACKAGES = ("openssh-server", "busybox-static", "dtach", KERNEL)
+BASE_PACKAGES = (
+    "git", "python3", "curl", "ca-certificates", "less", "vim-tiny", "ncurses-term",
+    "procps", "file", "patch", "xz-utils",
+)  # fmt: skip
+BUILD_SECONDS = 1800.0
+"""A slow mirror's time; beyond it something hangs."""
+
+_KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
+_UNUSED = ("doc", "man", "info", "locale", "groff", "lintian", "bug")
+_TARGETS = "$(ORIGIN) $(CODENAME) $(REPO_URI) $(RELEASE) $(COMPONENT)"
+_NETWORK = re.compile(r"^Acquire::(http|https|Retries|Check-Date|Check-Valid-Until)\b.*")
+_PACKAGE = re.compile(r"^package (\S+)$")
+_STAGE = re.compile(r"^I: (.+?)\.*$")
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """Where packages come from: a suite, and apt source lines (none: mmdebstrap's default)."""
+
+    suite: str
+    lines: tuple[str, ...]
+
+
+def host_sources() -> Sources:
+    """Return the Debian sources of this host's apt, Debian stable where it has none."""
+    argv = ["apt-get", "indextargets", "--format", _TARGETS, "Identifier: Packages"]
+    rows = {tuple(line.split()) for line in _printed(argv) if line.startswith("Debian ")}
+    complete = sorted(row for row in rows if len(row) == 5)
+    suites = [row[1] for row in complete if row[1] == row[3]]
+    if not suites:
+        return Sources("stable", ())
+    suite = suites[0]
+    option = f"[signed-by={_KEYRING}] " if _KEYRING.is_file() else ""
+    lines = (f"deb {option}{uri} {release} {part}" for _, name, uri, release, part in complete
+             if name.startswith(suite) and "backports" not in name)  # fmt: skip
+    return Sources(suite, tuple(lines))
+
+
+def network_options() -> str:
+    """Return the host's apt settings for the network (proxies, retries, checks) as a conf file."""
+    return "".join(f"{line}\n" for line in _printed(["apt-config", "dump"]) if _NETWORK.match(line))
+
+
+def _printed(argv: list[str]) -> list[str]:
+    if find(argv[0]) is None:
+        return []
+    return run(argv, what=argv[0], seconds=60).decode(errors="replace").splitlines()
+
+
+@dataclass
+class Bootstrap:
+    """One run of mmdebstrap that writes a tar to `child.stdout`."""
+
+    child: subprocess.Popen[bytes]
+    watch: Watch
+    versions: list[str] = field(default_factory=list[str])
+    """`name_version` of every package, complete when `finish` has returned."""
+
+    def finish(self, what: str) -> None:
+        """Wait for the end; VMError when it failed."""
+        self.watch.finish(what)
+        self.versions.sort()
+
+    def close(self) -> None:
+        """End it if it still runs, and let go of its output."""
+        if self.child.poll() is None:
+            end(self.child)
+        if self.child.stdout is not None:
+            self.child.stdout.close()
+
+
+def unpack_toolkit(scratch: Path, said: Callable[[str], None]) -> Bootstrap:
+    """Start unpacking (never installing) the packages that toolkit and kernel are taken from."""
+    listing = 'cd "$1/var/cache/apt/archives" && for p in *.deb; do echo "package ${p%.deb}"; done'
+    options = ["--variant=extract", f"--include={','.join(TOOLKIT_PACKAGES)}",
+               f"--extract-hook={listing} >&2"]  # fmt: skip
+    return _bootstrap(options, scratch, said)
+
+
+def install_base(scratch: Path, said: Callable[[str], None]) -> Bootstrap:
+    """Start installing the base system of the agent's world."""
+    query = "dpkg-query -W -f 'package ${Package}_${Version}_${Architecture}\\n'"
+    options = [
+        "--variant=apt",
+        f"--include={','.join(BASE_PACKAGES)}",
+        *(f"--dpkgopt=path-exclude=/usr/share/{name}/*" for name in _UNUSED),
+        "--dpkgopt=path-include=/usr/share/locale/locale.alias",
+        f'--customize-hook=chroot "$1" {query} >&2',
+        *(f"--customize-hook={step}" for step in _WORLD),
+    ]
+    return _bootstrap(options, scratch, said)
+
+
+_WORLD = (
+    'echo "agent:x:1000:1000:agent:/home/agent:/bin/bash" >> "$1/etc/passwd"',
+    'echo "agent:x:1000:" >> "$1/etc/group"',
+    'echo "agent:*:19000:0:99999:7:::" >> "$1/etc/shadow"',
+    'cp -a "$1/etc/skel" "$1/home/agent" && chown -R 1000:1000 "$1/home/agent"',
+    'mkdir "$1/workspace" && chown 1000:1000 "$1/workspace" && chmod 700 "$1/root"',
+    'echo cloche > "$1/etc/hostname" && echo "127.0.0.1 localhost" > "$1/etc/hosts"',
+    'echo "LANG=C.UTF-8" > "$1/etc/default/locale"',
+    # the host's proxies are the host's affair, and a machine id must not be shared
+    'rm -f "$1/etc/apt/apt.conf.d/99mmdebstrap" "$1/etc/resolv.conf"; : > "$1/etc/machine-id"',
+    'rm -rf "$1"/var/cache/apt/*.bin "$1"/var/lib/apt/lists/* "$1"/var/log/*.log',
+    'rm -rf "$1"/var/cache/debconf/*-old "$1"/var/lib/dpkg/*-old',
+)
+"""Finishing touches, each run by a shell with the new root as `$1`."""
+
+
+def _bootstrap(options: list[str], scratch: Path, said: Callable[[str], None]) -> Bootstrap:
+    network = scratch / "network.conf"
+    network.write_text(network_options())
+    sources = host_sources()
+    argv = ["mmdebstrap", "--format=tar", "--architectures=amd64", *options]
+    if network.stat().st_size:
+        argv.append(f"--aptopt={network}")
+    argv += [sources.suite, "-", *sources.lines]
+    child = spawn(argv)
+    versions: list[str] = []
+
+    def line(text: str) -> None:
+        if found := _PACKAGE.match(text):
+            versions.append(found[1])
+        elif stage := _STAGE.match(text):
+            said(stage[1])
+
+    return Bootstrap(child, Watch(child, BUILD_SECONDS, line), versions)
