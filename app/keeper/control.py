@@ -14,7 +14,7 @@ import re
 from typing import TYPE_CHECKING, Final, NoReturn, Protocol
 
 import asyncssh
-from asyncssh.sftp import FXF_READ
+from asyncssh.constants import FXF_READ
 
 from app.client.terminal import PaneClient
 from app.errors import AppError

@@ -1,0 +1,148 @@
+"""From a session's record to a machine: snapshot, scratch disk, keys, initrd and the spec."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, cast
+
+from app.errors import AppError
+from app.paths import private_folder
+from app.wire_text import text_path
+from vm.image import find_image, scratch_template, write_initrd
+from vm.machine import accel, disks
+from vm.machine.identity import Identity
+from vm.machine.spec import Backing, Disk, MachineSpec, Resources
+
+if TYPE_CHECKING:
+    from app.paths import Paths
+    from app.records import SessionRecord
+    from vm.image import ImageSet
+    from vm.machine.spec import Accelerator
+
+IDENTITY: Final = "identity.json"
+SCRATCH: Final = "scratch.qcow2"
+INITRD: Final = "initrd"
+CONSOLE: Final = "console.log"
+SNAPSHOT: Final = "workspace.squashfs"
+
+HOSTNAME: Final = "cloche"
+
+
+@dataclass(frozen=True, slots=True)
+class Machinery:
+    """Everything that a boot needs beside the spec itself."""
+
+    spec: MachineSpec
+    identity: Identity
+    notice: str
+
+
+class Workshop:
+    """Makes and remakes the files of one session that a machine boots from."""
+
+    def __init__(self, paths: Paths, record: SessionRecord, folder: Path) -> None:
+        self._paths = paths
+        self._record = record
+        self._folder = folder
+
+    async def prepare(self) -> None:
+        """Take the snapshot and make scratch disk and keys; what a kill left half done goes first.
+
+        Raises the errors of `snapshot` and `vm`; nothing of it is in the workspace.
+        """
+        image = find_image(self._paths.store, self._record.image)
+        for name in (IDENTITY, SCRATCH, INITRD, SNAPSHOT):
+            with contextlib.suppress(FileNotFoundError):
+                (self._folder / name).unlink()
+        await asyncio.to_thread(self._snapshot)
+        backing = await asyncio.to_thread(self._backing)
+        await disks.create_overlay(self._folder / SCRATCH, backing)
+        Identity.new().save(self._folder / IDENTITY)
+        await asyncio.to_thread(self._link_image, image)
+
+    def _snapshot(self) -> None:
+        from snapshot.capture import CaptureOptions, take_snapshot
+
+        limits = self._record.limits
+        options = CaptureOptions(
+            own_folders=(self._paths.state, self._paths.data, self._paths.runtime),
+            exclude=limits.exclude,
+            git="none" if limits.git == "none" else "full",
+        )
+        take_snapshot(Path(text_path(self._record.workspace)), self._folder, options)
+
+    def _backing(self) -> Backing:
+        template = scratch_template(self._paths.store, self._record.limits.scratch)
+        return Backing(template, "raw")
+
+    def _link_image(self, image: ImageSet) -> None:
+        (self._folder / "image.digest").write_text(image.digest + "\n")
+
+    async def machinery(self) -> Machinery:
+        """Return what to boot now: a fresh initrd (it bears the time) and an accelerator."""
+        image = find_image(self._paths.store, self._record.image)
+        self._check_image(image)
+        identity = Identity.load(self._folder / IDENTITY)
+        await asyncio.to_thread(self._write_initrd, image, identity)
+        choice = await self._accelerator(image)
+        return Machinery(self._spec(image, choice.accelerator), identity, choice.notice)
+
+    async def adopted(self, accelerator: str) -> Machinery:
+        """Return what describes a machine that already runs."""
+        image = find_image(self._paths.store, self._record.image)
+        spec = self._spec(image, cast("Accelerator", accelerator))
+        return Machinery(spec, Identity.load(self._folder / IDENTITY), "")
+
+    def _check_image(self, image: ImageSet) -> None:
+        made_on = (self._folder / "image.digest").read_text().strip()
+        if made_on != image.digest:
+            raise AppError(
+                "image-changed",
+                "The base image was built anew since this session was made.",
+                f"Take its changes home (cloche merge {self._record.id}), then: cloche rm "
+                f"{self._record.id}",
+            )
+
+    def _write_initrd(self, image: ImageSet, identity: Identity) -> None:
+        write_initrd(
+            image,
+            self._folder / INITRD,
+            token=identity.token,
+            hostname=HOSTNAME,
+            host_key=identity.host_key_file,
+            authorized_keys=identity.authorized_keys,
+            now=int(time.time()),
+        )
+
+    async def _accelerator(self, image: ImageSet) -> accel.Choice:
+        wish = self._record.limits.accel
+        if wish != "auto":
+            return accel.Choice(cast("Accelerator", wish))
+        self._paths.cache.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return await accel.choose(image.vmlinux, self._paths.cache)
+
+    def _spec(self, image: ImageSet, accelerator: Accelerator) -> MachineSpec:
+        runtime = self._paths.sockets(self._record.id)
+        private_folder(runtime.parent)
+        private_folder(runtime)
+        limits = self._record.limits
+        template = scratch_template(self._paths.store, limits.scratch)
+        return MachineSpec(
+            name=self._record.id,
+            accelerator=accelerator,
+            kernel=image.vmlinux,
+            initrd=self._folder / INITRD,
+            disks=(
+                Disk("base", image.base),
+                Disk("ws0", self._folder / SNAPSHOT),
+                Disk("scratch", self._folder / SCRATCH, "qcow2", False, Backing(template, "raw")),
+            ),
+            runtime=runtime,
+            console=self._folder / CONSOLE,
+            log=self._folder / "qemu.log",
+            resources=Resources(limits.vcpus, limits.memory),
+        )

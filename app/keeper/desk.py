@@ -1,0 +1,367 @@
+"""The review desk of one session: what changed, what was decided, merging and taking back.
+
+Diffs are made once for each pair of contents and kept as short summaries; the lines themselves are
+held for a few files at a time, so a change set of thousands of files stays small in memory.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from app.errors import AppError
+from app.keeper.asking import matches
+from app.keeper.drift import Drift
+from app.protocol import (
+    Changes,
+    Counts,
+    Decide,
+    FileChange,
+    HunkInfo,
+    MergeReport,
+    MergeRequest,
+    Skipped,
+    UndoReport,
+)
+from app.wire_text import text_path, to_text
+from snapshot.base_reader import BaseReader
+from snapshot.decisions import DecisionLog, Overlay, state_of
+from snapshot.errors import StoreDamaged
+from snapshot.hunks import Hunk
+from snapshot.review import ChangedFile, FileReview, accept_safe, plan_merge
+from snapshot.writeback import recover, run_merge, undo_merge
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from app.keeper.mirroring import Mirror
+    from app.records import SessionRecord
+    from snapshot.blobs import BlobStore
+    from snapshot.capture import SnapshotReport
+    from snapshot.changes import Change
+    from snapshot.decisions import Decisions, Mark
+    from snapshot.manifest import Entry
+    from snapshot.writeback import MergePlan, Refusal
+
+MAX_HELD: Final = 16
+"""Reviews with their lines kept in memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Summary:
+    """What a file's review says without its lines."""
+
+    added: int
+    removed: int
+    binary: bool
+    risk: str
+    units: tuple[_Unit, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Unit:
+    id: str
+    size: int
+    numbers: tuple[int, int, int, int]
+    aspect: str
+
+
+class Desk:
+    """Blocks on disk and on diffs: call every method in a thread, one at a time (it locks)."""
+
+    def __init__(
+        self, record: SessionRecord, folder: Path, report: SnapshotReport, blobs: BlobStore
+    ) -> None:
+        self._id = record.id
+        self._workspace = Path(text_path(record.workspace))
+        self._merges = folder / "merges"
+        self._merges.mkdir(mode=0o700, exist_ok=True)
+        self._blobs = blobs
+        self._base = BaseReader(folder / "workspace.squashfs", report.manifest, blobs)
+        self._log = DecisionLog(folder / "decisions.jsonl")
+        self._drift = Drift(self._workspace)
+        self._files: dict[str, ChangedFile] = {}
+        self._rows: dict[str, Change] = {}
+        self._summaries: dict[ChangedFile, _Summary] = {}
+        self._held: OrderedDict[ChangedFile, FileReview] = OrderedDict()
+        self._gone_dirs: frozenset[bytes] = frozenset()
+        self._ignored = 0
+        self._generation = 0
+        self._lock = threading.RLock()
+        recover(self._merges)
+
+    def close(self) -> None:
+        """Close the log of decisions."""
+        self._log.close()
+
+    def take_over(self, mirror: Mirror) -> Counts:
+        """Make the mirror's present generation the one under review; how large it is."""
+        with self._lock:
+            changes = mirror.changes
+            self._read_base(changes.changes)
+            self._rows = {to_text(change.path): change for change in changes.changes}
+            self._files = {name: self._file(change) for name, change in self._rows.items()}
+            self._gone_dirs = frozenset(
+                path for path in mirror.tree.gone if _is_dir(mirror.tree.base.get(path))
+            )
+            self._ignored = changes.ignored
+            self._generation = mirror.generation
+            fresh = {file: self._summary(file) for file in self._files.values()}
+            self._summaries = fresh
+            return Counts(
+                len(fresh),
+                sum(summary.added for summary in fresh.values()),
+                sum(summary.removed for summary in fresh.values()),
+            )
+
+    def _read_base(self, changes: Iterable[Change]) -> None:
+        wanted = [c.old_path or c.path for c in changes if c.base and c.base.kind == "file"]
+        if wanted:
+            self._base.ensure(wanted)
+
+    def _file(self, change: Change) -> ChangedFile:
+        return ChangedFile(
+            path=change.path,
+            kind=change.kind,
+            old_path=change.old_path or None,
+            mode=_git_mode(change.agent),
+            old_mode=_git_mode(change.base),
+            base=self._digest(change.base),
+            agent=self._digest(change.agent),
+            note=change.note,
+        )
+
+    def _digest(self, entry: Entry | None) -> str:
+        if entry is None or entry.kind in ("dir", "special"):
+            return ""
+        return self._blobs.put(entry.target) if entry.kind == "link" else entry.digest
+
+    def _summary(self, file: ChangedFile) -> _Summary:
+        known = self._summaries.get(file)
+        if known is not None:
+            return known
+        review = self._review(file)
+        units = tuple(
+            _Unit(
+                unit.id,
+                unit.size,
+                _numbers(unit) if isinstance(unit, Hunk) else (0, 0, 0, 0),
+                "" if isinstance(unit, Hunk) else unit.kind,
+            )
+            for unit in review.units
+        )
+        return _Summary(review.added, review.removed, review.binary, review.risk, units)
+
+    def _review(self, file: ChangedFile) -> FileReview:
+        held = self._held.get(file)
+        if held is None:
+            held = FileReview(file, self._side(file.base), self._side(file.agent))
+            self._held[file] = held
+        self._held.move_to_end(file)
+        while len(self._held) > MAX_HELD:
+            self._held.popitem(last=False)
+        return held
+
+    def _side(self, digest: str) -> bytes | None:
+        return self._blobs.read(digest) if digest else None
+
+    def changes(self, drift: bool = True) -> Changes:
+        """Return all changes with the decisions on record."""
+        with self._lock:
+            files = tuple(self._row(name, drift) for name in self._files)
+            return Changes(self._id, self._generation, files, self._ignored)
+
+    def _row(self, name: str, drift: bool) -> FileChange:
+        file, change = self._files[name], self._rows[name]
+        summary = self._summaries[file]
+        marks = [self._log.marks(file.path, unit.id, unit.size) for unit in summary.units]
+        hunks = tuple(
+            HunkInfo(unit.id, *unit.numbers, state_of(text), unit.aspect, text)
+            for unit, text in zip(summary.units, marks, strict=True)
+        )
+        return FileChange(
+            path=name,
+            kind=file.kind,
+            old_path=to_text(file.old_path or b""),
+            mode=file.mode,
+            old_mode=file.old_mode,
+            added=summary.added,
+            removed=summary.removed,
+            binary=summary.binary,
+            risk=summary.risk,
+            note=file.note,
+            base=file.base,
+            agent=file.agent,
+            decision=state_of("".join(marks)),
+            drift=drift and self._drift.moved(file.old_path or file.path, change.base),
+            hunks=hunks,
+        )
+
+    def decide(self, decisions: Sequence[Decide]) -> bool:
+        """Record decisions as one undo step. Raises DecisionUnknown, AppError `not-found`."""
+        with self._lock:
+            marks: list[Mark] = []
+            for decision in decisions:
+                marks += self._marks(decision)
+            return self._log.record(marks)
+
+    def _marks(self, decision: Decide) -> list[Mark]:
+        file = self._files.get(decision.path)
+        if file is None:
+            raise AppError(
+                "not-found",
+                f"Nothing changed at '{decision.path}'.",
+                f"See: cloche changes {self._id}",
+            )
+        review = self._review(file)
+        if decision.lines and len(decision.hunks) == 1:
+            return [
+                review.decide_lines(self._log, decision.decision, decision.hunks[0], decision.lines)
+            ]
+        return review.decide(decision.decision, decision.hunks)
+
+    def undo_decision(self) -> bool:
+        """Take back the last step of decisions."""
+        with self._lock:
+            return self._log.undo()
+
+    def redo_decision(self) -> bool:
+        """Do again the step that was taken back last."""
+        with self._lock:
+            return self._log.redo()
+
+    def merge(self, request: MergeRequest) -> MergeReport:
+        """Write what is accepted into the workspace, or with `dry_run` only say what would be.
+
+        Raises the errors of `snapshot`; AppError `not-found` for a path or hunk nobody changed.
+        """
+        with self._lock:
+            decisions = self._asked(request)
+            if request.dry_run:
+                plan = self._plan(decisions)
+                return _report("", plan.written, plan.conflicts, plan.skipped, dry_run=True)
+            done = run_merge(lambda: self._plan(decisions), self._merges)
+            return _report(done.merge, done.written, done.conflicts, done.skipped)
+
+    def _asked(self, request: MergeRequest) -> Decisions:
+        asked: Decisions = self._log
+        if request.accept_safe:
+            reviews = [self._review(file) for file in self._files.values()]
+            asked = Overlay(asked, accept_safe(reviews, asked))
+        marks: list[Mark] = []
+        for text in request.accept:
+            for name in self._matching(text):
+                marks += self._review(self._files[name]).decide("accepted")
+        for hunk in request.hunks:
+            marks += self._hunk(hunk)
+        for text in request.reject:
+            for name in self._matching(text):
+                marks += self._review(self._files[name]).decide("rejected")
+        return Overlay(asked, marks) if marks else asked
+
+    def _matching(self, text: str) -> list[str]:
+        found = matches(text, self._files)
+        if not found:
+            raise AppError(
+                "not-found",
+                f"No changed path matches '{text}'.",
+                f"See the paths: cloche changes {self._id}",
+            )
+        return found
+
+    def _hunk(self, text: str) -> list[Mark]:
+        found = [
+            (file, unit.id)
+            for file in self._files.values()
+            for unit in self._summaries[file].units
+            if unit.id.startswith(text)
+        ]
+        if len(found) != 1:
+            what = "There is no hunk" if not found else f"{len(found)} hunks begin with"
+            raise AppError(
+                "not-found", f"{what} '{text}'.", f"See: cloche changes {self._id} --json"
+            )
+        file, unit = found[0]
+        return self._review(file).decide("accepted", (unit,))
+
+    def _plan(self, decisions: Decisions) -> MergePlan:
+        return plan_merge(
+            tuple(self._files.values()),
+            decisions,
+            lambda file: self._content(file.base),
+            lambda file: self._content(file.agent),
+            self._workspace,
+            gone_dirs=self._gone_dirs,
+        )
+
+    def _content(self, digest: str) -> bytes:
+        data = self._blobs.read(digest) if digest else b""
+        if data is None:
+            raise StoreDamaged(
+                f"The content {digest} is not in the session's store.",
+                f"Mirror it again: cloche resume {self._id} --no-agent",
+            )
+        return data
+
+    def undo(self, merge: str) -> UndoReport:
+        """Take a whole merge back; files that moved on are merged or named as conflicts."""
+        with self._lock:
+            done = undo_merge(self._merges, self._merge_id(merge))
+            return UndoReport(done.merge, _texts(done.restored), _paths(done.conflicts))
+
+    def _merge_id(self, text: str) -> str:
+        names = sorted(entry.name for entry in self._merges.iterdir() if entry.is_dir())
+        found = [name for name in names if name == text] or [
+            name for name in names if text and name.startswith(text)
+        ]
+        if len(found) != 1:
+            raise AppError("not-found", f"There is no merge '{text}' in this session.", "")
+        return found[0]
+
+
+def _is_dir(entry: Entry | None) -> bool:
+    return entry is not None and entry.kind == "dir"
+
+
+def _git_mode(entry: Entry | None) -> str:
+    if entry is None or entry.kind == "special":
+        return ""
+    if entry.kind == "dir":
+        return "040000"
+    if entry.kind == "link":
+        return "120000"
+    return "100755" if entry.mode & 0o100 else "100644"
+
+
+def _numbers(hunk: Hunk) -> tuple[int, int, int, int]:
+    old, new = hunk.old_end - hunk.old_start, hunk.new_end - hunk.new_start
+    # as in a unified diff without context: an empty side names the line before it
+    return (
+        hunk.old_start + (1 if old else 0),
+        old,
+        hunk.new_start + (1 if new else 0),
+        new,
+    )
+
+
+def _texts(paths: Iterable[bytes]) -> tuple[str, ...]:
+    return tuple(to_text(path) for path in paths)
+
+
+def _paths(refusals: Iterable[Refusal]) -> tuple[str, ...]:
+    return _texts(refusal.path for refusal in refusals)
+
+
+def _report(
+    merge: str,
+    written: Iterable[bytes],
+    conflicts: Iterable[Refusal],
+    skipped: Iterable[Refusal],
+    *,
+    dry_run: bool = False,
+) -> MergeReport:
+    left = tuple(Skipped(to_text(item.path), item.reason) for item in skipped)
+    return MergeReport(merge, _texts(written), _paths(conflicts), left, dry_run)

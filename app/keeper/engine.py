@@ -1,0 +1,111 @@
+"""The machine of one session through its life: boot or adopt, hand out its links, end it."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import struct
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from app.keeper.links import Links
+from app.processes import start_time
+from app.records import Process
+from vm.errors import VMError
+from vm.machine import guest_exec
+from vm.machine.machine import Machine, MachineGone, boot
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from app.keeper.boot import Machinery, Workshop
+
+BOOT_S: Final = 120.0
+"""Seconds until a booting guest must answer; a busy host without KVM takes 15."""
+
+STOP_S: Final = 20.0
+_UCRED: Final = struct.Struct("3i")
+
+
+@dataclass(slots=True)
+class Engine:
+    """One running machine and the links to it."""
+
+    machine: Machine
+    links: Links
+    accelerator: str
+    boot_ms: int = 0
+    notice: str = ""
+
+    @property
+    def process(self) -> Process:
+        """QEMU's process."""
+        return Process(self.machine.pid, self.machine.start_time)
+
+    async def stop(self) -> None:
+        """End the machine, its disks written if it still listens. Raises NotStopped."""
+
+        async def ask() -> None:
+            await guest_exec.power_off(await self.links.ssh())
+
+        try:
+            await self.machine.stop(STOP_S, ask)
+        finally:
+            if not self.machine.running:
+                await self.links.close()
+
+    async def let_go(self) -> None:
+        """Leave the machine running for the next keeper."""
+        await self.links.close()
+        await self.machine.close()
+
+
+async def start_machine(machinery: Machinery) -> Machine:
+    """Start QEMU; the guest still has to boot."""
+    return await Machine.start(machinery.spec)
+
+
+async def boot_guest(machine: Machine, machinery: Machinery) -> Engine:
+    """Wait for the guest; a machine whose guest does not answer is ended before this raises."""
+    began = time.monotonic()
+    try:
+        ssh = await boot(machine, machinery.identity, BOOT_S)
+        if (await guest_exec.run_toolkit(ssh, "true")).exit_code != 0:
+            raise VMError("The guest answers, but its toolkit does not work.", "cloche doctor")
+    except BaseException:
+        await machine.stop(STOP_S)
+        raise
+    links = Links(machinery.spec, machinery.identity, ssh)
+    took = round((time.monotonic() - began) * 1000)
+    return Engine(machine, links, machinery.spec.accelerator, took, machinery.notice)
+
+
+async def adopt(workshop: Workshop, process: Process, accelerator: str) -> Engine | None:
+    """Take over a machine that an earlier keeper started; None when it has ended."""
+    machinery = await workshop.adopted(accelerator)
+    try:
+        machine = await Machine.adopt(machinery.spec, process.pid, process.start_time)
+    except MachineGone:
+        return None
+    return Engine(machine, Links(machinery.spec, machinery.identity, None), accelerator)
+
+
+async def orphan(qmp_socket: Path) -> Process | None:
+    """Return the QEMU that listens on `qmp_socket`, if one does.
+
+    A keeper that is killed in the moment between starting QEMU and writing down its pid leaves one.
+    """
+    probe = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
+    probe.setblocking(False)
+    try:
+        async with asyncio.timeout(2.0):
+            await asyncio.get_running_loop().sock_connect(probe, str(qmp_socket))
+        raw = probe.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _UCRED.size)
+    except (OSError, TimeoutError):
+        return None
+    finally:
+        probe.close()
+    pid = int(_UCRED.unpack(raw)[0])
+    started = start_time(pid)
+    return Process(pid, started) if started else None

@@ -1,0 +1,99 @@
+"""A keeper with its two sockets, and the rule when it may go."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING
+
+import asyncssh
+
+from app.files import read_regular
+from app.keeper.control import ControlServer
+from app.keeper.keeper import Keeper
+from app.keeper.pane import PaneServer
+from app.keeper.service import KeeperService
+from app.keeper.terminal_record import TerminalRecord
+from app.records import read_session
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from app.paths import Paths
+
+log = logging.getLogger(__name__)
+
+LOOK_S = 1.0
+"""How often an idle keeper asks itself whether it is still needed."""
+
+
+class House:
+    """Everything of one keeper's process."""
+
+    def __init__(self, paths: Paths, folder: Path) -> None:
+        record = read_session(folder)
+        sockets = paths.sockets(record.id)
+        self._quit = asyncio.Event()
+        self._terminal = TerminalRecord(folder, record.columns, record.rows)
+        self._keeper = Keeper(paths, folder, self._terminal)
+        service = KeeperService(self._keeper, self.quit)
+        self._pane = PaneServer(sockets / "pane.sock", self._terminal, _Keys(self._keeper))
+        self._keeper.pane = self._pane
+        key = asyncssh.import_private_key(read_regular(folder / "control_key"))
+        self._control = ControlServer(
+            sockets / "control.sock", key, service, service, folder / "blobs"
+        )
+
+    def quit(self) -> None:
+        """End soon; a machine runs on without a keeper until the next one adopts it."""
+        self._quit.set()
+
+    async def run(self, *, start: bool, idle_s: float) -> None:
+        """Serve until nobody needs this keeper."""
+        if start:
+            self._keeper.begin()
+        else:
+            await self._keeper.wake()
+        self._pane.start()
+        self._control.start()
+        try:
+            await self._until_idle(idle_s)
+        finally:
+            await self._control.close()
+            await self._pane.close()
+            await self._keeper.close()
+            self._terminal.close()
+            log.info("the keeper ends")
+
+    async def _until_idle(self, idle_s: float) -> None:
+        loop = asyncio.get_running_loop()
+        needed = loop.time()
+        while loop.time() - needed < idle_s:
+            try:
+                await asyncio.wait_for(self._quit.wait(), LOOK_S)
+                return
+            except TimeoutError:
+                if self._keeper.busy or self._control.clients or self._pane.clients:
+                    needed = loop.time()
+
+
+class _Keys:
+    """Passes keys to whichever terminal the keeper has at the moment."""
+
+    def __init__(self, keeper: Keeper) -> None:
+        self._keeper = keeper
+
+    async def send(self, data: bytes) -> None:
+        """Send input."""
+        if self._keeper.agent is not None:
+            await self._keeper.agent.send(data)
+
+    def resize(self, columns: int, rows: int) -> None:
+        """Give the terminal its new size."""
+        if self._keeper.agent is not None:
+            self._keeper.agent.resize(columns, rows)
+
+    def repaint(self) -> None:
+        """Make the program paint again."""
+        if self._keeper.agent is not None:
+            self._keeper.agent.repaint()

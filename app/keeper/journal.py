@@ -1,0 +1,43 @@
+"""The journal of a session: one JSON line for each change of state, never rewritten."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+LIMIT: Final = 1 << 20
+"""Size in bytes at which the journal is begun anew; the old one stays as `journal.jsonl.old`."""
+
+
+class Line(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What happened and when (unix seconds)."""
+
+    time: float
+    event: str
+    message: str = ""
+
+
+class Journal:
+    """Appends lines; each is one write, so a kill leaves whole lines."""
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / "journal.jsonl"
+        if self._path.exists() and self._path.stat().st_size > LIMIT:
+            os.replace(self._path, folder / "journal.jsonl.old")
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
+        self._file = os.open(self._path, flags, 0o600)
+
+    def write(self, event: str, message: str = "") -> None:
+        """Append one line."""
+        line = msgspec.json.encode(Line(time.time(), event, message)) + b"\n"
+        os.write(self._file, line)
+
+    def close(self) -> None:
+        """Close the file."""
+        os.close(self._file)

@@ -1,0 +1,67 @@
+"""The two links to one guest: made when they are needed, made again when they broke."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Final
+
+from vm.machine import ssh as guest_ssh
+from vm.machine.bulk import BulkClient
+
+if TYPE_CHECKING:
+    import asyncssh
+
+    from vm.machine.identity import Identity
+    from vm.machine.spec import MachineSpec
+
+CONNECT_S: Final = 20.0
+"""Seconds that one attempt to reach the guest may take."""
+
+
+class Links:
+    """Hands out the SSH connection and the bulk client of a running machine."""
+
+    def __init__(
+        self, spec: MachineSpec, identity: Identity, ssh: asyncssh.SSHClientConnection | None
+    ) -> None:
+        self._spec = spec
+        self._identity = identity
+        self._ssh = ssh
+        self._bulk: BulkClient | None = None
+        self._connecting = asyncio.Lock()
+        self._using_bulk = asyncio.Lock()
+
+    async def ssh(self) -> asyncssh.SSHClientConnection:
+        """Return a live connection. Raises LinkLost after one attempt."""
+        async with self._connecting:
+            if self._ssh is None or self._ssh.is_closed():
+                self._ssh = await guest_ssh.connect(
+                    self._spec.control_socket, self._identity, CONNECT_S
+                )
+            return self._ssh
+
+    @property
+    def bulk_lock(self) -> asyncio.Lock:
+        """Held for a whole series of bulk calls that belong together."""
+        return self._using_bulk
+
+    async def bulk(self) -> BulkClient:
+        """Return a live bulk client; call it with `bulk_lock` held. Raises LinkLost."""
+        if self._bulk is None:
+            self._bulk = await BulkClient.connect(
+                self._spec.bulk_socket, self._identity.token, CONNECT_S
+            )
+        return self._bulk
+
+    async def drop_bulk(self) -> None:
+        """Forget a bulk client after it failed; the next call makes a new one."""
+        bulk, self._bulk = self._bulk, None
+        if bulk is not None:
+            await bulk.close()
+
+    async def close(self) -> None:
+        """Hang up both."""
+        await self.drop_bulk()
+        if self._ssh is not None:
+            self._ssh.abort()
+            self._ssh = None

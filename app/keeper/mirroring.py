@@ -1,0 +1,202 @@
+"""The change mirror: what the agent changed, fetched from the guest and kept on this side.
+
+A pass lists the upper dir of `/workspace`, fetches the contents that are new, resolves both against
+the base and writes `mirror.json`. When that file is written, the generation exists.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from app.files import read_regular, write_atomic
+from app.wire_text import to_bytes, to_text
+from snapshot import mirror as snapshot_mirror
+from snapshot.changes import ChangeSet, compare
+from snapshot.mirror import FileKey, Limits
+from vm.errors import VMError
+from vm.machine.bulk import GuestError
+from vm.machine.entries import UpperEntry
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from app.keeper.links import Links
+    from snapshot.blobs import BlobStore
+    from snapshot.capture import SnapshotReport
+    from snapshot.mirror import AgentTree, Fetch
+    from vm.machine.bulk import BulkClient
+
+log = logging.getLogger(__name__)
+
+MAX_LISTING: Final = 256 << 20
+"""Bytes of one listing; with MAX_ENTRIES the bound on what a guest makes us hold."""
+
+MAX_ENTRIES: Final = 1_000_000
+FETCH_S: Final = 120.0
+
+
+class Row(msgspec.Struct, frozen=True, array_like=True):
+    """One listed entry in `mirror.json`."""
+
+    path: str
+    kind: str
+    opaque: bool
+    redirect: str
+    mode: int
+    uid: int
+    nlink: int
+    inode: int
+    size: int
+    allocated: int
+    mtime_ns: int
+    ctime_ns: int
+    target: str
+
+
+class Content(msgspec.Struct, frozen=True, array_like=True):
+    """Which blob holds the content of one inode's state."""
+
+    inode: int
+    size: int
+    mtime_ns: int
+    ctime_ns: int
+    digest: str
+
+
+class Saved(msgspec.Struct, frozen=True):
+    """All of `mirror.json`."""
+
+    generation: int
+    rows: tuple[Row, ...]
+    contents: tuple[Content, ...]
+    format: int = 1
+
+
+class Mirror:
+    """The mirrored tree of one session and its generation number."""
+
+    def __init__(self, folder: Path, base: SnapshotReport, blobs: BlobStore) -> None:
+        self._path = folder / "mirror.json"
+        self._base = base
+        self._blobs = blobs
+        self._contents: dict[FileKey, str] = {}
+        self._rows: tuple[Row, ...] = ()
+        self._limits = Limits(entries=MAX_ENTRIES)
+        self._failed = False
+        self.generation = 0
+        self.tree: AgentTree = snapshot_mirror.resolve(base.manifest, (), {})
+        self.changes = ChangeSet()
+
+    def load(self) -> None:
+        """Take up the last generation that was written; blocks, run it in a thread."""
+        try:
+            saved = msgspec.json.decode(read_regular(self._path, 1 << 30), type=Saved)
+        except FileNotFoundError:
+            return
+        self._contents = {
+            FileKey(c.inode, c.size, c.mtime_ns, c.ctime_ns): c.digest for c in saved.contents
+        }
+        self._rows = saved.rows
+        self.generation = saved.generation
+        self._resolve([_entry(row) for row in saved.rows])
+
+    async def take(self, links: Links, *, freeze: bool = False) -> bool:
+        """Do one pass; True when there is a new generation.
+
+        With `freeze` the agent is frozen (and the guest's disks synced) first and stays so. Raises
+        LinkLost and other errors of `vm`, and those of `snapshot` when the listing is refused.
+        """
+        async with links.bulk_lock:
+            try:
+                bulk = await links.bulk()
+                if freeze:
+                    await bulk.freeze()
+                return await self._pass(bulk)
+            except GuestError:
+                raise
+            except VMError:
+                await links.drop_bulk()
+                raise
+
+    async def _pass(self, bulk: BulkClient) -> bool:
+        listing = await bulk.list_upper("workspace", MAX_ENTRIES, MAX_LISTING)
+        rows = await asyncio.to_thread(lambda: tuple(_row(entry) for entry in listing.entries))
+        same = rows == self._rows and self.generation > 0
+        if same and not self._failed:
+            return False
+        plan = await asyncio.to_thread(self._plan, listing.entries)
+        fetched = [await self._fetch(bulk, fetch) for fetch in plan]
+        self._failed = not all(fetched)
+        if same and not any(fetched):
+            return False
+        await asyncio.to_thread(self._finish, rows, listing.entries)
+        return True
+
+    def _plan(self, entries: list[UpperEntry]) -> list[Fetch]:
+        return snapshot_mirror.plan_fetches(
+            self._base.manifest, entries, self._contents, self._limits, self._base.rules
+        )
+
+    async def _fetch(self, bulk: BulkClient, fetch: Fetch) -> bool:
+        try:
+            with self._blobs.writer() as writer:
+                done = await bulk.fetch(
+                    "workspace", fetch.path, fetch.inode, fetch.size, writer.write, FETCH_S
+                )
+                key = FileKey(fetch.inode, done.size, done.mtime_ns, done.ctime_ns)
+                # a file that changed while it was read is taken by the next pass
+                if key != fetch.key or done.received != done.size:
+                    return False
+                self._contents[fetch.key] = writer.commit()
+                return True
+        except GuestError as error:
+            log.info("a content could not be fetched: %s", error.message)
+            return False
+
+    def _finish(self, rows: tuple[Row, ...], entries: list[UpperEntry]) -> None:
+        self._forget_unlisted(entries)
+        self._resolve(entries)
+        contents = tuple(Content(*key, digest) for key, digest in self._contents.items())
+        saved = Saved(self.generation + 1, rows, contents)
+        write_atomic(self._path, msgspec.json.encode(saved))
+        self._rows = rows
+        self.generation = saved.generation
+
+    def _forget_unlisted(self, entries: list[UpperEntry]) -> None:
+        listed = {FileKey(e.inode, e.size, e.mtime_ns, e.ctime_ns) for e in entries}
+        self._contents = {key: name for key, name in self._contents.items() if key in listed}
+
+    def _resolve(self, entries: list[UpperEntry]) -> None:
+        self.tree = snapshot_mirror.resolve(
+            self._base.manifest, entries, self._contents, self._limits
+        )
+        self.changes = compare(self._base.manifest, self.tree, self._base.rules, self._blobs.read)
+
+
+def _row(entry: UpperEntry) -> Row:
+    return Row(
+        to_text(entry.path),
+        entry.kind,
+        entry.opaque,
+        to_text(entry.redirect),
+        entry.mode,
+        entry.uid,
+        entry.nlink,
+        entry.inode,
+        entry.size,
+        entry.allocated,
+        entry.mtime_ns,
+        entry.ctime_ns,
+        to_text(entry.target),
+    )
+
+
+def _entry(row: Row) -> UpperEntry:
+    fields = msgspec.structs.asdict(row)
+    for name in ("path", "redirect", "target"):
+        fields[name] = to_bytes(fields[name])
+    return UpperEntry(**fields)

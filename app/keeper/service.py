@@ -1,0 +1,234 @@
+"""The methods of `cloche.control`, each one checked, and every error made one of ours."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import shlex
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import asyncssh
+import msgspec
+
+from app.errors import AppError, app_error
+from app.keeper.agent_terminal import ENVIRONMENT
+from app.protocol import (
+    MAX_LINE,
+    Changes,
+    ChangesPage,
+    Decide,
+    ExecResult,
+    MergeRequest,
+)
+from vm.errors import LinkLost
+from vm.machine import guest_exec
+from vm.machine.commands import enter_words
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable
+
+    from app.keeper.keeper import Keeper
+    from app.protocol import Event
+
+log = logging.getLogger(__name__)
+
+PAGE: Final = MAX_LINE // 2
+"""Bytes of changed files in one answer; the envelope and the last file need the rest."""
+
+MAX_EXEC_OUTPUT: Final = 256 << 10
+"""Bytes of each stream in an `exec` answer: both in base64 and the envelope fit one line."""
+
+MAX_EXEC_S: Final = 3600.0
+T = TypeVar("T")
+
+
+class _Refresh(msgspec.Struct, frozen=True):
+    refresh: bool = False
+    start: int = 0
+
+
+class _Decide(msgspec.Struct, frozen=True):
+    decisions: list[Decide]
+
+
+class _Undo(msgspec.Struct, frozen=True):
+    merge: str
+
+
+class _Exec(msgspec.Struct, frozen=True):
+    argv: list[str]
+    root: bool = False
+    cwd: str = "/workspace"
+    timeout_s: float = 60.0
+
+
+class _Resume(msgspec.Struct, frozen=True):
+    agent: bool = True
+
+
+class KeeperService:
+    """What clients may ask of a keeper."""
+
+    def __init__(self, keeper: Keeper, quit_now: Callable[[], None]) -> None:
+        self._keeper = keeper
+        self._quit_now = quit_now
+        self._methods: dict[str, Callable[[msgspec.Raw], Awaitable[object]]] = {
+            "info": self._info,
+            "changes": self._changes,
+            "decide": self._decide,
+            "undo_decision": self._undo_decision,
+            "redo_decision": self._redo_decision,
+            "merge": self._merge,
+            "undo": self._undo,
+            "exec": self._exec,
+            "freeze": self._freeze,
+            "thaw": self._thaw,
+            "resume": self._resume,
+            "stop": self._stop,
+            "quit": self._quit,
+        }
+
+    async def call(self, method: str, params: msgspec.Raw) -> object:
+        """Do one method. Raises AppError for everything that a client can be told."""
+        found = self._methods.get(method)
+        if found is None:
+            raise AppError("usage", f"This keeper has no method '{method}'.")
+        try:
+            return await found(params)
+        except Exception as error:  # a client gets one sentence, never a traceback
+            known = app_error(error)
+            if isinstance(error, msgspec.MsgspecError):
+                known = AppError("usage", f"Bad parameters for '{method}': {error}")
+            if known is None:
+                log.exception("the method %s failed by a fault of Cloche's own", method)
+                known = AppError("internal", f"Cloche failed in '{method}'.", "cloche logs ID")
+            raise known from error
+
+    def events(self) -> AsyncIterator[Event]:
+        """Yield what happens from now on."""
+        return self._keeper.events()
+
+    async def _info(self, _: msgspec.Raw) -> object:
+        return self._keeper.info()
+
+    async def _changes(self, params: msgspec.Raw) -> object:
+        asked = _parse(params, _Refresh)
+        if asked.refresh:
+            await self._keeper.refresh()
+        changes = await asyncio.to_thread(self._keeper.tree.desk.changes)
+        return _page(changes, max(0, asked.start))
+
+    async def _decide(self, params: msgspec.Raw) -> object:
+        asked = _parse(params, _Decide)
+        await asyncio.to_thread(self._keeper.tree.desk.decide, asked.decisions)
+        return self._told("decisions")
+
+    async def _undo_decision(self, _: msgspec.Raw) -> object:
+        await asyncio.to_thread(self._keeper.tree.desk.undo_decision)
+        return self._told("decisions")
+
+    async def _redo_decision(self, _: msgspec.Raw) -> object:
+        await asyncio.to_thread(self._keeper.tree.desk.redo_decision)
+        return self._told("decisions")
+
+    async def _merge(self, params: msgspec.Raw) -> object:
+        request = _parse(params, MergeRequest)
+        report = await asyncio.to_thread(self._keeper.tree.desk.merge, request)
+        self._told("merge")
+        return report
+
+    async def _undo(self, params: msgspec.Raw) -> object:
+        merge = _parse(params, _Undo).merge
+        report = await asyncio.to_thread(self._keeper.tree.desk.undo, merge)
+        self._told("merge")
+        return report
+
+    def _told(self, kind: str) -> dict[str, object]:
+        self._keeper.tell(kind)
+        return {}
+
+    async def _exec(self, params: msgspec.Raw) -> object:
+        asked = _parse(params, _Exec)
+        command = guest_exec.Command(
+            tuple(asked.argv), root=asked.root, cwd=asked.cwd, env=ENVIRONMENT
+        )
+        try:
+            done = await guest_exec.run(
+                await self._ssh(),
+                command,
+                max_output=MAX_EXEC_OUTPUT,
+                timeout_s=min(max(asked.timeout_s, 0.1), MAX_EXEC_S),
+            )
+        except ValueError as error:
+            raise AppError("usage", f"The command cannot be run: {error}.") from error
+        return ExecResult(
+            done.exit_code,
+            done.stdout,
+            done.stderr,
+            done.stdout_bytes,
+            done.stderr_bytes,
+            done.timed_out,
+        )
+
+    async def _freeze(self, _: msgspec.Raw) -> object:
+        return {"generation": await self._keeper.freeze(True)}
+
+    async def _thaw(self, _: msgspec.Raw) -> object:
+        return {"generation": await self._keeper.freeze(False)}
+
+    async def _resume(self, params: msgspec.Raw) -> object:
+        self._keeper.begin(agent=_parse(params, _Resume).agent)
+        return {}
+
+    async def _stop(self, _: msgspec.Raw) -> object:
+        await self._keeper.stop()
+        return {}
+
+    async def _quit(self, _: msgspec.Raw) -> object:
+        if self._keeper.busy:
+            raise AppError("busy", "The session has a machine.", "Stop it first: cloche stop ID")
+        self._quit_now()
+        return {}
+
+    async def _ssh(self) -> asyncssh.SSHClientConnection:
+        engine = self._keeper.engine
+        if engine is None:
+            session = self._keeper.record.id
+            raise AppError(
+                "not-running",
+                f"The session {session} is {self._keeper.state.state}.",
+                f"Start it again: cloche resume {session}",
+            )
+        return await engine.links.ssh()
+
+    async def open_process(
+        self, command: str, *, root: bool, term: tuple[str, int, int] | None
+    ) -> asyncssh.SSHClientProcess[bytes]:
+        """Start a shell command in the agent's world with open streams. Raises LinkLost."""
+        words = guest_exec.Command(("bash", "-c", command), root=root, env=ENVIRONMENT)
+        options: dict[str, Any] = {"request_pty": False}
+        if term is not None:
+            options = {"term_type": term[0], "term_size": term[1:]}
+        ssh = await self._ssh()
+        try:
+            return await ssh.create_process(
+                f"exec {shlex.join(enter_words(words))}", encoding=None, **options
+            )
+        except (asyncssh.Error, OSError) as error:
+            raise LinkLost(f"The guest started no program: {error}.") from error
+
+
+def _parse(params: msgspec.Raw, kind: type[T]) -> T:
+    return msgspec.json.decode(params, type=kind)
+
+
+def _page(changes: Changes, start: int) -> ChangesPage:
+    room, end = PAGE, start
+    while end < len(changes.files):
+        size = len(msgspec.json.encode(changes.files[end]))
+        if size > room and end > start:
+            break
+        room -= size
+        end += 1
+    part = msgspec.structs.replace(changes, files=changes.files[start:end])
+    return ChangesPage(part, len(changes.files))

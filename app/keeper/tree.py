@@ -1,0 +1,81 @@
+"""The trees of one session joined: base snapshot, mirror of the guest, review desk.
+
+Everything slow runs in a thread; passes and reviews of one session wait for each other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from app.errors import AppError
+from app.keeper.desk import Desk
+from app.keeper.mirroring import Mirror
+from app.protocol import Counts
+from snapshot.blobs import BlobStore
+from snapshot.capture import load_snapshot
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from app.keeper.links import Links
+    from app.records import SessionRecord
+
+
+class Tree:
+    """What a session's agent changed; closed until its snapshot exists."""
+
+    def __init__(self, record: SessionRecord, folder: Path) -> None:
+        self._record = record
+        self._folder = folder
+        self._mirror: Mirror | None = None
+        self._desk: Desk | None = None
+        self._turn = asyncio.Lock()
+        self.counts = Counts()
+
+    async def open(self) -> None:
+        """Load the snapshot's list, the last generation and the decisions. Raises StoreDamaged."""
+        async with self._turn:
+            if self._desk is None:
+                await asyncio.to_thread(self._load)
+
+    def _load(self) -> None:
+        report = load_snapshot(self._folder)
+        blobs = BlobStore(self._folder / "blobs")
+        mirror = Mirror(self._folder, report, blobs)
+        mirror.load()
+        desk = Desk(self._record, self._folder, report, blobs)
+        self.counts = desk.take_over(mirror)
+        self._mirror, self._desk = mirror, desk
+
+    @property
+    def desk(self) -> Desk:
+        """The review desk. Raises AppError `not-ready` until the snapshot exists."""
+        if self._desk is None:
+            raise AppError(
+                "not-ready",
+                f"The session {self._record.id} has no snapshot yet.",
+                f"Wait for it: cloche ps (or start it again: cloche resume {self._record.id})",
+            )
+        return self._desk
+
+    @property
+    def generation(self) -> int:
+        """The number of the last generation; 0 before the first pass."""
+        return self._mirror.generation if self._mirror is not None else 0
+
+    async def take(self, links: Links, *, freeze: bool = False) -> bool:
+        """Do one mirror pass; True when there is a new generation and the desk has it."""
+        async with self._turn:
+            desk, mirror = self.desk, self._mirror
+            if mirror is None or not await mirror.take(links, freeze=freeze):
+                return False
+            self.counts = await asyncio.to_thread(desk.take_over, mirror)
+            return True
+
+    async def close(self) -> None:
+        """Close the files."""
+        async with self._turn:
+            if self._desk is not None:
+                self._desk.close()
+                self._desk = None
