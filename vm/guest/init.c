@@ -154,6 +154,7 @@ static void prepare(void)
 {
 	struct rlimit files = {.rlim_cur = 4096, .rlim_max = 524288};
 	umask(022);
+	chmod("/", 0755); /* a tmpfs begins open to all, which sshd's strict modes refuse */
 	mount_own();
 	read_session();
 	set_clock();

@@ -136,6 +136,8 @@ class _Build:
 
         def said(text: str) -> None:
             nonlocal seen
+            if text.startswith(("running --", "using ")):
+                return
             seen = min(seen + 1, steps)
             self._progress(text, start + width * seen / steps)
 
