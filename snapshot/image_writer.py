@@ -1,0 +1,153 @@
+"""The squashfs image as a stream: tar goes in through a pipe, the image comes out as a file."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+import shutil
+import subprocess
+import tempfile
+from typing import TYPE_CHECKING, Final, Self
+
+from snapshot.errors import SnapshotError, ToolMissing
+from snapshot.tarstream import END, OWNER
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from types import TracebackType
+
+BUFFER: Final = 512 << 10
+"""Bytes gathered before they go into the pipe: fewer switches between the two processes."""
+
+PIPE_BYTES: Final = 1 << 20
+"""Wanted size of the pipe; the kernel's limit for ordinary users is the same."""
+
+DEADLINE_S: Final = 300.0
+"""Longest wait for mksquashfs to finish after the last byte."""
+
+_OPTIONS: Final = (
+    *("-tar", "-comp", "lz4", "-noappend", "-no-recovery", "-no-xattrs", "-no-progress", "-quiet"),
+    *("-force-uid", str(OWNER), "-force-gid", str(OWNER), "-mem", "512M", "-exit-on-error"),
+)
+
+
+def tool(name: str) -> str:
+    """Find mksquashfs or unsquashfs; ToolMissing says how to get it."""
+    found = shutil.which(name)
+    if found is None:
+        raise ToolMissing(
+            f"{name} is not installed.", "Run: sudo apt-get install --yes squashfs-tools"
+        )
+    return found
+
+
+def clean_environment() -> dict[str, str]:
+    """Make what the squashfs tools see: no locale, no variable that changes times."""
+    return {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C"}
+
+
+class ImageWriter:
+    """One image that is being written; leaving the `with` block without `finish` removes it."""
+
+    def __init__(self, image: Path, root_mode: int) -> None:
+        """Start mksquashfs; `root_mode` is the permissions of the image's root folder."""
+        self._image = image
+        self._buffer: list[bytes] = []
+        self._waiting = 0
+        self._done = False
+        self._errors = tempfile.TemporaryFile(dir=image.parent)  # noqa: SIM115 - closed on exit
+        image.unlink(missing_ok=True)
+        try:
+            self._process = subprocess.Popen(
+                [tool("mksquashfs"), "-", str(image), *_OPTIONS, "-root-mode", f"{root_mode:o}"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=self._errors,
+                cwd=image.parent,
+                env=clean_environment(),
+                umask=0o077,
+                bufsize=0,
+            )
+        except BaseException:
+            self._errors.close()
+            raise
+        if self._process.stdin is None:  # cannot be: a pipe was asked for
+            raise AssertionError
+        self._pipe = self._process.stdin
+        with contextlib.suppress(OSError):  # a lower limit for pipes only costs some speed
+            fcntl.fcntl(self._pipe, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
+
+    def write(self, *parts: bytes) -> None:
+        """Append bytes of the tar stream. Raises SnapshotError when mksquashfs is gone."""
+        self._buffer += parts
+        self._waiting += sum(map(len, parts))
+        if self._waiting >= BUFFER:
+            self.flush()
+
+    def finish(self) -> None:
+        """End the archive and wait for the image. Raises SnapshotError."""
+        self.write(END)
+        self.flush()
+        self._pipe.close()
+        try:
+            status = self._process.wait(DEADLINE_S)
+        except subprocess.TimeoutExpired as error:
+            raise SnapshotError(
+                f"mksquashfs did not finish within {DEADLINE_S:.0f} s.",
+                "Look at the load of this machine and try again.",
+            ) from error
+        if status != 0:
+            raise self._failure()
+        self._done = True
+
+    def flush(self) -> None:
+        """Hand everything written so far to mksquashfs."""
+        data = memoryview(b"".join(self._buffer))
+        self._buffer.clear()
+        self._waiting = 0
+        try:
+            while data:
+                data = data[os.write(self._pipe.fileno(), data) :]
+        except BrokenPipeError as error:
+            self._process.wait(DEADLINE_S)
+            raise self._failure() from error
+
+    def _failure(self) -> SnapshotError:
+        self._errors.seek(0)
+        text = self._errors.read(64 << 10).decode("utf-8", "replace")
+        folder = self._image.parent
+        if os.strerror(errno.ENOSPC) in text or _is_full(folder):
+            return SnapshotError(
+                f"The disk is full: the snapshot does not fit into {folder}.",
+                f"Free some space (df -h '{folder}') or leave folders out in .clocheignore.",
+            )
+        last = next((line for line in reversed(text.splitlines()) if line.strip()), "no message")
+        return SnapshotError(
+            f"mksquashfs failed: {last.strip()[:300]}",
+            "Check that squashfs-tools 4.5 or newer with lz4 is installed: mksquashfs -version",
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        with contextlib.suppress(BrokenPipeError):
+            self._pipe.close()
+        if self._process.poll() is None:
+            self._process.kill()
+            self._process.wait()
+        self._errors.close()
+        if not self._done:
+            self._image.unlink(missing_ok=True)
+
+
+def _is_full(folder: Path) -> bool:
+    found = os.statvfs(folder)
+    return found.f_bavail * found.f_frsize < 1 << 20

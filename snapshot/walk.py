@@ -1,0 +1,165 @@
+"""A walk through a tree that never leaves it.
+
+Every name is opened relative to the folder that was listed, without following links, and what was
+opened is what counts: its kind is asked again from the descriptor. A folder that somebody swaps for
+a link while the walk runs is simply gone. However deep the tree, few descriptors stay open.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from snapshot.display import printable
+from snapshot.errors import WorkspaceRefused
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+FOLDER_FLAGS: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+FILE_FLAGS: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
+"""O_NONBLOCK: a FIFO that took a file's name must not hold the walk."""
+
+OPEN_FOLDERS: Final = 64
+"""Most folders of one path that stay open; higher ones are opened again when the walk returns."""
+
+_GONE: Final = (FileNotFoundError, NotADirectoryError)
+
+
+@dataclass(slots=True)
+class Folder:
+    """One folder while it is walked: its descriptor is valid until the walk goes on."""
+
+    path: bytes
+    descriptor: int
+    stat: os.stat_result
+    entries: list[os.DirEntry[str]]
+    """Sorted by name; the names are decoded as the file system's (surrogateescape)."""
+
+    def child(self, name: str) -> bytes:
+        """Give the path of `name` in this folder, relative to the tree's root."""
+        raw = os.fsencode(name)
+        return self.path + b"/" + raw if self.path else raw
+
+
+@dataclass(slots=True)
+class _Frame:
+    path: bytes
+    descriptor: int | None
+    identity: tuple[int, int]
+    names: list[str]
+
+
+def walk(root: int, choose: Callable[[Folder], list[str]]) -> Iterator[Folder]:
+    """Yield the root folder and every folder below it, parents first, in order of names.
+
+    `root` is an open descriptor that stays the caller's. `choose` is asked after the caller has
+    handled a folder: which of its sub-folders to enter. Raises WorkspaceRefused for a folder that
+    cannot be read.
+    """
+    stack: list[_Frame] = []
+    try:
+        folder = _open(root, ".", b"")
+        while folder is not None:
+            yield folder
+            stack.append(_frame(folder, choose(folder)))
+            _close_far(stack)
+            folder = _next(root, stack)
+    finally:
+        for frame in stack:
+            _close(frame)
+
+
+def open_below(root: int, path: bytes) -> int:
+    """Open the folder `path` below `root`, following no link on the way (b"" is the root)."""
+    current = os.open(".", FOLDER_FLAGS, dir_fd=root)
+    for name in path.split(b"/") if path else ():
+        try:
+            following = os.open(name, FOLDER_FLAGS, dir_fd=current)
+        finally:
+            os.close(current)
+        current = following
+    return current
+
+
+def refused(path: bytes, error: OSError) -> WorkspaceRefused:
+    """Say which path of the workspace cannot be read and what to do."""
+    shown = printable(path) or "."
+    right = "u+rx" if isinstance(error, PermissionError) and shown.endswith("/") else "u+r"
+    return WorkspaceRefused(
+        f"'{shown}' in the workspace cannot be read: {error.strerror}.",
+        f"Run: chmod {right} '{shown}' in the workspace, or leave it out: "
+        f"echo '/{shown}' >> .clocheignore",
+    )
+
+
+def _open(parent: int, name: str, path: bytes) -> Folder | None:
+    """Open and list one folder; None when it is no folder any more."""
+    try:
+        descriptor = os.open(name, FOLDER_FLAGS, dir_fd=parent)
+    except _GONE:
+        return None
+    except OSError as error:
+        if error.errno == errno.ELOOP:  # a link has taken its place
+            return None
+        raise refused(path + b"/", error) from error
+    try:
+        with os.scandir(descriptor) as listing:
+            entries = sorted(listing, key=_name_of)
+        return Folder(path, descriptor, os.fstat(descriptor), entries)
+    except OSError as error:
+        os.close(descriptor)
+        raise refused(path + b"/", error) from error
+
+
+def _name_of(entry: os.DirEntry[str]) -> str:
+    return entry.name
+
+
+def _frame(folder: Folder, names: list[str]) -> _Frame:
+    found = folder.stat
+    return _Frame(folder.path, folder.descriptor, (found.st_dev, found.st_ino), names[::-1])
+
+
+def _close_far(stack: list[_Frame]) -> None:
+    if len(stack) > OPEN_FOLDERS:
+        _close(stack[-OPEN_FOLDERS - 1])
+
+
+def _close(frame: _Frame) -> None:
+    if frame.descriptor is not None:
+        os.close(frame.descriptor)
+        frame.descriptor = None
+
+
+def _next(root: int, stack: list[_Frame]) -> Folder | None:
+    """Enter the next sub-folder of the deepest frame that has one left."""
+    while stack:
+        frame = stack[-1]
+        if frame.names and _reopened(root, frame):
+            name = frame.names.pop()
+            raw = os.fsencode(name)
+            path = frame.path + b"/" + raw if frame.path else raw
+            folder = _open(frame.descriptor or 0, name, path)
+            if folder is not None:
+                return folder
+        else:
+            _close(stack.pop())
+    return None
+
+
+def _reopened(root: int, frame: _Frame) -> bool:
+    """Whether the frame's folder is open (again) and still the one that was listed."""
+    if frame.descriptor is not None:
+        return True
+    with contextlib.suppress(OSError):  # moved away meanwhile: what is left of it is not walked
+        descriptor = open_below(root, frame.path)
+        found = os.fstat(descriptor)
+        if (found.st_dev, found.st_ino) == frame.identity:
+            frame.descriptor = descriptor
+            return True
+        os.close(descriptor)
+    return False
