@@ -64,7 +64,7 @@ async def agent_running(connection: asyncssh.SSHClientConnection) -> bool:
 async def power_off(connection: asyncssh.SSHClientConnection) -> None:
     """Let the guest write its disks and end the machine; returns when that has begun."""
     with contextlib.suppress(LinkLost):  # the guest may be gone before it answers
-        await run_toolkit(connection, "sh -c 'sync; exec reboot -f'", timeout_s=30.0)
+        await run_toolkit(connection, "kill -TERM 1", timeout_s=30.0)
 
 
 class Terminal:

@@ -177,11 +177,19 @@ async def _carry(
     process: Process, stdin: bytes, out: _Kept, err: _Kept, group: asyncio.Future[int]
 ) -> None:
     """Move all three streams until the program has ended."""
-    async with asyncio.TaskGroup() as tasks:
-        tasks.create_task(_feed(process, stdin))
-        tasks.create_task(_collect(process.stdout, out))
-        tasks.create_task(_collect_errors(process.stderr, err, group))
-    await process.wait_closed()
+    jobs = (
+        _feed(process, stdin),
+        _collect(process.stdout, out),
+        _collect_errors(process.stderr, err, group),
+    )
+    tasks = [asyncio.create_task(job) for job in jobs]
+    try:
+        await asyncio.gather(*tasks)
+        await process.wait_closed()
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def _feed(process: Process, stdin: bytes) -> None:

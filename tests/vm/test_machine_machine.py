@@ -1,0 +1,157 @@
+"""Starting, adopting and ending QEMU, against a program that plays its part."""
+
+from __future__ import annotations
+
+import os
+import signal
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.vm.machine_fakes import fake_binary, spec_for
+from vm.errors import BootFailed, HostLacks, ImageMissing, LinkLost, NotStopped
+from vm.machine import machine as machine_module
+from vm.machine.disks import DiskFull
+from vm.machine.identity import Identity
+from vm.machine.machine import Machine, MachineGone, boot
+from vm.machine.process import start_time
+from vm.machine.qmp import QmpRefused
+from vm.machine.spec import BadSpec
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine_module, "TERM_PATIENCE_S", 0.2)
+
+
+async def test_starts_in_its_own_session_and_stops(tmp_path: Path) -> None:
+    machine = await Machine.start(spec_for(tmp_path, fake_binary(tmp_path, "good")))
+    assert machine.running
+    assert os.getsid(machine.pid) == machine.pid
+    assert machine.start_time == start_time(machine.pid)
+    assert (tmp_path / "console.log").stat().st_mode & 0o777 == 0o600
+    await machine.stop()
+    assert not machine.running
+    assert await machine.wait_exit() == 0
+
+
+async def test_survives_close_and_is_adopted(tmp_path: Path) -> None:
+    spec = spec_for(tmp_path, fake_binary(tmp_path, "good"))
+    first = await Machine.start(spec)
+    await first.close()
+    second = await Machine.adopt(spec, first.pid, first.start_time)
+    await second.pause()
+    await second.resume()
+    await second.stop()
+    with pytest.raises(MachineGone):
+        await Machine.adopt(spec, first.pid, first.start_time)
+
+
+async def test_a_pid_that_belongs_to_another_is_not_adopted(tmp_path: Path) -> None:
+    spec = spec_for(tmp_path, fake_binary(tmp_path, "good"))
+    with pytest.raises(MachineGone):
+        await Machine.adopt(spec, os.getpid(), (start_time(os.getpid()) or 0) + 1)
+
+
+async def test_a_stubborn_machine_is_killed(tmp_path: Path, quick: None) -> None:
+    machine = await Machine.start(spec_for(tmp_path, fake_binary(tmp_path, "stubborn")))
+    await machine.stop(0.2)
+    assert await machine.wait_exit() == -signal.SIGKILL
+
+
+async def test_a_machine_that_cannot_be_ended_is_an_error(
+    tmp_path: Path, quick: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine = await Machine.start(spec_for(tmp_path, fake_binary(tmp_path, "deaf")))
+    monkeypatch.setattr(machine_module, "KILL_PATIENCE_S", 0.1)
+    with monkeypatch.context() as patch:
+        patch.setattr("vm.machine.process.signal.pidfd_send_signal", lambda *_: None)
+        with pytest.raises(NotStopped, match="does not end"):
+            await machine.stop(0.1)
+    await machine.stop(0.1)
+
+
+async def test_the_guest_is_asked_first_and_need_not_listen(tmp_path: Path) -> None:
+    machine = await Machine.start(spec_for(tmp_path, fake_binary(tmp_path, "good")))
+    asked: list[bool] = []
+
+    async def ask() -> None:
+        asked.append(True)
+        raise LinkLost("no")
+
+    await machine.stop(2.0, ask)
+    assert asked == [True]
+    assert not machine.running
+
+
+async def test_a_killed_machine_is_noticed(tmp_path: Path) -> None:
+    machine = await Machine.start(spec_for(tmp_path, fake_binary(tmp_path, "good")))
+    os.kill(machine.pid, signal.SIGKILL)
+    assert await machine.wait_exit() == -signal.SIGKILL
+    with pytest.raises(LinkLost):
+        await machine.pause()
+    await machine.stop()
+
+
+async def test_events_are_bounded_and_end_with_the_connection(tmp_path: Path) -> None:
+    machine = await Machine.start(spec_for(tmp_path, fake_binary(tmp_path, "good")))
+    events = machine.qmp.events("STOP")
+    await machine.pause()
+    await machine.qmp.execute("query-status")
+    await machine.stop()
+    seen = [name async for name, _ in events]
+    assert seen == ["STOP"] * len(seen)
+    assert 200 <= len(seen) <= 257
+
+
+async def test_a_refused_command_says_why(tmp_path: Path) -> None:
+    machine = await Machine.start(spec_for(tmp_path, fake_binary(tmp_path, "good")))
+    with pytest.raises(QmpRefused, match="does not please me"):
+        await machine.qmp.execute("refused")
+    await machine.stop()
+
+
+async def test_qemu_that_ends_at_once(tmp_path: Path) -> None:
+    with pytest.raises(BootFailed, match="wrong phase") as caught:
+        await Machine.start(spec_for(tmp_path, fake_binary(tmp_path, "broken")))
+    assert "qemu.log" in caught.value.hint
+
+
+async def test_qemu_that_finds_no_room(tmp_path: Path) -> None:
+    with pytest.raises(DiskFull):
+        await Machine.start(spec_for(tmp_path, fake_binary(tmp_path, "full")))
+
+
+async def test_qemu_that_never_answers_is_ended(tmp_path: Path) -> None:
+    with pytest.raises(BootFailed, match="did not answer within"):
+        await Machine.start(spec_for(tmp_path, fake_binary(tmp_path, "silent")), 0.3)
+
+
+async def test_boot_shows_the_console_and_is_bounded(tmp_path: Path) -> None:
+    machine = await Machine.start(spec_for(tmp_path, fake_binary(tmp_path, "good")))
+    machine.spec.console.write_bytes(b"\x1b[31mKernel panic\x1b[0m - not syncing\x07\r\n")
+    with pytest.raises(BootFailed) as caught:
+        await boot(machine, Identity.new(), 0.3)
+    assert caught.value.console == "Kernel panic - not syncing"
+    os.kill(machine.pid, signal.SIGKILL)
+    with pytest.raises(BootFailed, match="ended while it started"):
+        await boot(machine, Identity.new(), 5.0)
+    await machine.stop()
+
+
+async def test_nothing_starts_without_its_parts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec = spec_for(tmp_path, fake_binary(tmp_path, "good"))
+    with pytest.raises(HostLacks, match="not installed") as caught:
+        await Machine.start(replace(spec, binary="qemu-system-nonesuch"))
+    assert "apt install qemu-system-x86" in caught.value.hint
+    with pytest.raises(ImageMissing):
+        await Machine.start(replace(spec, kernel=tmp_path / "absent"))
+    with pytest.raises(BadSpec, match="socket path"):
+        await Machine.start(replace(spec, runtime=tmp_path / ("x" * 108)))
+    monkeypatch.setattr(machine_module, "MIN_FREE", 1 << 62)
+    with pytest.raises(DiskFull):
+        await Machine.start(spec)
+    assert not spec.qmp_socket.exists()
