@@ -4,7 +4,8 @@ The widget draws no border and has no padding: the container marks the focus (UI
 is focused every key goes to the guest, Tab, Escape, ctrl+c, ctrl+q and ctrl+p included; App and
 Screen bindings do not fire, priority ones neither. The exceptions: the prefix key, and
 `passthrough` keys (alt+1 … alt+9, f12), which bubble to the app's bindings as if no terminal were
-there.
+there. (Escape on a maximised widget is Textual's own: an app with terminals sets
+`ESCAPE_TO_MINIMIZE = False`.)
 
 The prefix: pressing it posts `PrefixPressed` and sets the class `-prefix`. The key after it posts
 `PrefixCommand` instead of going to the guest; the prefix twice goes to the guest once; Escape (or
@@ -15,85 +16,40 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from textual.message import Message
+from rich.segment import Segment
+from rich.style import Style
+from textual.geometry import Offset, Region
+from textual.strip import Strip
 from textual.widget import Widget
 
+from widgets.terminal_feed import MouseInput
+from widgets.terminal_keys import LONE_MODIFIERS
+from widgets.terminal_messages import TerminalMessages
+
 if TYPE_CHECKING:
-    from widgets.terminal_feed import FeedState, PaneFeed
+    from collections.abc import Collection
+
+    from textual import events
+    from textual.app import App
+    from textual.timer import Timer
+
+    from widgets.terminal_feed import Cursor, FeedRate, FeedState, MouseAction, PaneFeed
 
 DEFAULT_PREFIX = "ctrl+g"
 DEFAULT_PASSTHROUGH = frozenset({*(f"alt+{digit}" for digit in range(1, 10)), "f12"})
 
+RESIZE_S = 0.08
+"""Seconds that a size must last before the guest is told: dragging a window reflows once."""
 
-class TerminalView(Widget, can_focus=True):
+WHOLE = 0.7
+"""From this share of changed rows on, one region is cheaper to paint than many."""
+
+
+class TerminalView(TerminalMessages, Widget, can_focus=True):
     """One terminal. Mount it anywhere; give it a feed at once or later through `attach`."""
 
     DEFAULT_CSS: ClassVar[str] = "TerminalView { width: 1fr; height: 1fr; }"
-
-    class Event(Message):
-        """Something about one view."""
-
-        def __init__(self, view: TerminalView) -> None:
-            super().__init__()
-            self.view = view
-
-        @property
-        def control(self) -> TerminalView:
-            """The view, so `@on(…, "#id")` works."""
-            return self.view
-
-    class PrefixPressed(Event):
-        """The prefix was pressed; the next key becomes a `PrefixCommand`."""
-
-    class PrefixCancelled(Event):
-        """The prefix was given up: Escape, or the focus went elsewhere."""
-
-    class PrefixCommand(Event):
-        """The key that followed the prefix."""
-
-        def __init__(self, view: TerminalView, key: str, character: str | None) -> None:
-            super().__init__(view)
-            self.key = key
-            self.character = character
-
-    class StateChanged(Event):
-        """The terminal behind the view changed its state."""
-
-        def __init__(
-            self, view: TerminalView, state: FeedState, status: int | None, message: str
-        ) -> None:
-            super().__init__(view)
-            self.state = state
-            self.status = status
-            self.message = message
-
-    class TitleChanged(Event):
-        """The guest set its title (printable, at most 256 characters, never markup)."""
-
-        def __init__(self, view: TerminalView, title: str) -> None:
-            super().__init__(view)
-            self.title = title
-
-    class Bell(Event):
-        """The guest rang the bell."""
-
-    class ClipboardRequested(Event):
-        """The guest wants to put `text` on the clipboard: ask the user, then copy it yourself."""
-
-        def __init__(self, view: TerminalView, text: str) -> None:
-            super().__init__(view)
-            self.text = text
-
-    class Notified(Event):
-        """The guest sent a desktop notification (both texts printable, never markup)."""
-
-        def __init__(self, view: TerminalView, title: str, body: str) -> None:
-            super().__init__(view)
-            self.title = title
-            self.body = body
-
-    class Scrolled(Event):
-        """The visible page moved in the scrollback; see `view.feed.scroll`."""
+    ALLOW_SELECT: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -106,17 +62,284 @@ class TerminalView(Widget, can_focus=True):
         classes: str | None = None,
     ) -> None:
         super().__init__(name=name, id=id, classes=classes)
-        raise NotImplementedError
+        self._feed: PaneFeed | None = None
+        self._prefix, self._passthrough = prefix, passthrough
+        self._armed = False
+        self._shown = True
+        self._resize_timer: Timer | None = None
+        self._drag_button = 0
+        if feed is not None:
+            self.attach(feed)
+
+    # -- the feed ----------------------------------------------------------------------------
 
     @property
     def feed(self) -> PaneFeed | None:
         """The feed that is shown."""
-        raise NotImplementedError
+        return self._feed
 
     def attach(self, feed: PaneFeed | None) -> None:
         """Show another feed (None: a blank page); the old one is told that it is hidden."""
-        raise NotImplementedError
+        self._detach()
+        self._feed = feed
+        if feed is not None:
+            feed.listen(self)
+            feed.set_rate(self._rate())
+            self._tell_size()
+        self.refresh()
+
+    def _detach(self) -> None:
+        if self._feed is not None:
+            self._feed.set_rate("hidden")
+            self._feed.listen(None)
+            self._feed = None
+
+    def _rate(self) -> FeedRate:
+        if not self._shown:
+            return "hidden"
+        return "focused" if self.has_focus else "visible"
+
+    def _tell_rate(self) -> None:
+        if self._feed is not None:
+            self._feed.set_rate(self._rate())
+
+    def feed_changed(self, rows: Collection[int]) -> None:
+        """Paint rows that changed; a change that is out of sight is painted already."""
+        width, height = self.size
+        seen = [y for y in rows if y < height]
+        self._place_cursor()
+        self.post_message(self.Scrolled(self))
+        if not seen or not self.is_attached:
+            self._painted()
+        elif len(seen) > height * WHOLE:
+            self.refresh(Region(0, 0, width, height))
+        else:
+            self.refresh(*(Region(0, y, width, 1) for y in seen))
+
+    def feed_resized(self) -> None:
+        """Paint everything."""
+        self._place_cursor()
+        self.refresh()
+
+    def feed_state(self, state: FeedState, status: int | None, message: str) -> None:
+        """Pass a change of the state on."""
+        self.set_class(state not in ("live", "starting"), "-stale")
+        self.post_message(self.StateChanged(self, state, status, message))
+
+    def feed_title(self, title: str) -> None:
+        """Pass a title on."""
+        self.post_message(self.TitleChanged(self, title))
+
+    def feed_bell(self) -> None:
+        """Pass a bell on."""
+        self.post_message(self.Bell(self))
+
+    def feed_clipboard(self, text: str) -> None:
+        """Pass a wish to write the clipboard on; nothing is copied here."""
+        self.post_message(self.ClipboardRequested(self, text))
+
+    def feed_notified(self, title: str, body: str) -> None:
+        """Pass a notification on."""
+        self.post_message(self.Notified(self, title, body))
+
+    # -- drawing -----------------------------------------------------------------------------
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """Return the strips of a region.
+
+        Overrides the whole of Textual's styling: colours are resolved, there is no border to draw.
+        """
+        width = self.size.width
+        blank = Strip.blank(width, self.visual_style.rich_style)
+        lines = [self._line(y, width, blank) for y in crop.line_range]
+        if crop.column_span != (0, width):
+            lines = [line.crop(*crop.column_span) for line in lines]
+        self._painted()
+        return lines
+
+    def _line(self, y: int, width: int, blank: Strip) -> Strip:
+        feed = self._feed
+        strip = feed.strip(y) if feed is not None else None
+        if feed is None or strip is None or y >= feed.rows:
+            return blank
+        cursor = feed.cursor
+        if cursor is not None and cursor.y == y and cursor.x < strip.cell_length:
+            strip = self._with_cursor(strip, cursor)
+        if strip.cell_length == width:
+            return strip
+        if strip.cell_length > width:
+            return strip.crop(0, width)
+        return Strip.join([strip, blank.crop(strip.cell_length, width)])
+
+    def _with_cursor(self, strip: Strip, cursor: Cursor) -> Strip:
+        end = min(cursor.x + (2 if cursor.wide else 1), strip.cell_length)
+        before, under, after = strip.divide([cursor.x, end, strip.cell_length])
+        drawn = [
+            Segment(text, self._cursor_style(style or Style.null(), cursor), control)
+            for text, style, control in under
+        ]
+        return Strip([*before, *drawn, *after], strip.cell_length)
+
+    def _cursor_style(self, style: Style, cursor: Cursor) -> Style:
+        """Return a style with the cursor on it; without focus it is a line, so only one fills."""
+        if not self.has_focus or cursor.shape in ("underline", "hollow"):
+            return style + Style(underline=not style.underline)
+        return style + Style(reverse=not style.reverse)
+
+    def _place_cursor(self) -> None:
+        """Put the real cursor where input methods and screen readers look for it."""
+        cursor = self._feed.cursor if self._feed is not None else None
+        if cursor is not None and self.has_focus:
+            app: App[object] = self.app  # pyright: ignore[reportUnknownMemberType]
+            app.cursor_position = self.region.offset + Offset(cursor.x, cursor.y)
+
+    def _painted(self) -> None:
+        if self._feed is not None:
+            self._feed.painted()
+
+    # -- size and sight ----------------------------------------------------------------------
+
+    def on_resize(self) -> None:
+        """Tell the guest its size once it rests; the first one at once."""
+        if self._resize_timer is None:
+            self._tell_size()
+        else:
+            self._resize_timer.stop()
+        self._resize_timer = self.set_timer(RESIZE_S, self._tell_size)
+
+    def _tell_size(self) -> None:
+        width, height = self.size
+        if self._feed is not None and width and height:
+            self._feed.resize(width, height)
+
+    def on_show(self) -> None:
+        """Draw again."""
+        self._shown = True
+        self._tell_rate()
+
+    def on_hide(self) -> None:
+        """Draw no more."""
+        self._shown = False
+        self._tell_rate()
+
+    def on_unmount(self) -> None:
+        """Leave the feed to the next view."""
+        self._detach()
+
+    def on_focus(self) -> None:
+        """Show frames as fast as they come."""
+        self._tell_rate()
+        self._tell_focus(True)
+
+    def on_blur(self) -> None:
+        """Show frames at the pace of a glance; a prefix without its key is given up."""
+        self._tell_rate()
+        self._tell_focus(False)
+        self._disarm()
+
+    def _tell_focus(self, focused: bool) -> None:
+        if self._feed is not None:
+            self._feed.send_focus(focused)
+            cursor = self._feed.cursor
+            if cursor is not None:
+                self.refresh(Region(0, cursor.y, self.size.width, 1))
+
+    # -- keys --------------------------------------------------------------------------------
+
+    def check_consume_key(self, key: str, character: str | None) -> bool:
+        """Keep bindings of App and Screen, priority ones too, from taking the guest's keys."""
+        return key not in self._passthrough
+
+    def on_key(self, event: events.Key) -> None:
+        """Send a key to the guest, unless it is the prefix, follows it, or passes through."""
+        if event.key in self._passthrough:
+            self._disarm()
+            return
+        event.stop()
+        event.prevent_default()
+        if event.key in LONE_MODIFIERS:
+            return
+        if self._armed:
+            self._after_prefix(event)
+        elif event.key == self._prefix:
+            self._armed = True
+            self.add_class("-prefix")
+            self.post_message(self.PrefixPressed(self))
+        else:
+            self._type(event)
+
+    def _after_prefix(self, event: events.Key) -> None:
+        if event.key == "escape":
+            self._disarm()
+            return
+        self._armed = False
+        self.remove_class("-prefix")
+        if event.key == self._prefix:
+            self._type(event)
+            self.post_message(self.PrefixCancelled(self))
+        else:
+            self.post_message(self.PrefixCommand(self, event.key, event.character))
+
+    def _disarm(self) -> None:
+        if self._armed:
+            self._armed = False
+            self.remove_class("-prefix")
+            self.post_message(self.PrefixCancelled(self))
+
+    def _type(self, event: events.Key) -> None:
+        if self._feed is not None:
+            self._feed.send_key(event.key, event.character)
+
+    def on_paste(self, event: events.Paste) -> None:
+        """Paste into the guest."""
+        event.stop()
+        event.prevent_default()
+        self.paste(event.text)
 
     def paste(self, text: str) -> None:
         """Paste text into the guest."""
-        raise NotImplementedError
+        if self._feed is not None and text:
+            self._feed.send_paste(text)
+
+    # -- mouse -------------------------------------------------------------------------------
+
+    def on_mouse_down(self, event: events.MouseDown) -> None:
+        """Pass a press on to a guest that tracks the mouse."""
+        if self._tracked():
+            self._drag_button = event.button
+            self.capture_mouse()
+            self._mouse("press", event, event.button)
+
+    def on_mouse_up(self, event: events.MouseUp) -> None:
+        """Pass a release on."""
+        if self._drag_button:
+            self.release_mouse()
+            self._drag_button = 0
+            self._mouse("release", event, event.button)
+
+    def on_mouse_move(self, event: events.MouseMove) -> None:
+        """Pass a move on to a guest that asked for moves."""
+        tracking = self._feed.modes.mouse if self._feed is not None else "none"
+        if tracking == "any" or (tracking == "drag" and self._drag_button):
+            self._mouse("move", event, self._drag_button)
+
+    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
+        """Turn the wheel: the guest's if it tracks the mouse, else the scrollback."""
+        self._mouse("scroll_up", event, 0)
+
+    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
+        """Turn the wheel: the guest's if it tracks the mouse, else the scrollback."""
+        self._mouse("scroll_down", event, 0)
+
+    def _tracked(self) -> bool:
+        return self._feed is not None and self._feed.modes.mouse != "none"
+
+    def _mouse(self, action: MouseAction, event: events.MouseEvent, button: int) -> None:
+        feed = self._feed
+        if feed is None:
+            return
+        event.stop()
+        event.prevent_default()
+        x = max(0, min(int(event.x), feed.columns - 1))
+        y = max(0, min(int(event.y), feed.rows - 1))
+        feed.send_mouse(MouseInput(action, x, y, button, event.shift, event.meta, event.ctrl))

@@ -1,8 +1,8 @@
 """What a terminal view needs to know of the terminal behind it, and nothing more.
 
-`PaneFeed` is the joint between `widgets.terminal` and whatever runs the terminal. The feed keeps the
-screen (one `Strip` a row), so a view can be unmounted and another one attached without a round trip.
-No method blocks; all of them are called on the app's event loop.
+`PaneFeed` is the joint between `widgets.terminal` and whatever runs the terminal. The feed keeps
+the screen (one `Strip` a row), so a view can be unmounted and another one attached without a round
+trip. No method blocks; all of them are called on the app's event loop.
 """
 
 from __future__ import annotations
@@ -91,22 +91,22 @@ class FeedListener(Protocol):
         """Rows `rows`, the cursor, the modes or the scroll position changed; paint, then ack."""
 
     def feed_resized(self) -> None:
-        """The terminal has another size now; paint everything."""
+        """Paint everything: the terminal has another size now."""
 
     def feed_state(self, state: FeedState, status: int | None, message: str) -> None:
-        """The state changed; `status` is the exit status when `ended`, `message` one sentence."""
+        """Be told the new state, the exit status when `ended`, and one sentence."""
 
     def feed_title(self, title: str) -> None:
-        """The guest set the title."""
+        """Be told the title that the guest set."""
 
     def feed_bell(self) -> None:
-        """The guest rang the bell (at most once a frame)."""
+        """Be told of the bell (at most ten times a second)."""
 
     def feed_clipboard(self, text: str) -> None:
-        """The guest wants to write the clipboard; nothing happens unless the user agrees."""
+        """Be told what the guest wants on the clipboard; only the user may put it there."""
 
     def feed_notified(self, title: str, body: str) -> None:
-        """The guest sent a desktop notification (OSC 9, OSC 777)."""
+        """Be told of a desktop notification (OSC 9, OSC 777)."""
 
 
 class PaneFeed(Protocol):

@@ -8,37 +8,27 @@
 
 `open` returns at once; the pane connects, retries and replays by itself and says so through its
 state. Each pane has a worker of its own unless `share` says otherwise, so a guest that takes over
-or ends its engine reaches no other guest's terminal.
+or ends its engine reaches no other guest's terminal. One worker more is kept ready, so that opening
+a pane and replacing a dead worker take no process start.
 """
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
+from app.ui.pane import Pane
+from app.ui.pane_link import WorkerLink, default_launcher
+from app.ui.pane_strips import StripMaker
+from vm.terminal.palette import TerminalPalette
+
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Coroutine, Sequence
     from pathlib import Path
 
-    from vm.terminal.palette import TerminalPalette
+    from vm.terminal.wire import Hello, Message
 
-
-class Pane:
-    """One terminal of one session; implements `widgets.terminal_feed.PaneFeed`, and this besides."""
-
-    name: str
-    """The name given to `PaneHub.open`."""
-
-    def set_active(self, active: bool) -> None:
-        """Say whether this pane's size is the guest's size (an active client sends resizes)."""
-        raise NotImplementedError
-
-    async def text(self, *, scrollback: bool = False) -> str:
-        """Return the visible page (or all rows) as plain text; TimeoutError after 2 s."""
-        raise NotImplementedError
-
-    def close(self) -> None:
-        """End this client of the terminal; the session goes on."""
-        raise NotImplementedError
+__all__ = ["Pane", "PaneHub"]
 
 
 class PaneHub:
@@ -49,33 +39,123 @@ class PaneHub:
         *,
         cache: Path | None = None,
         palette: TerminalPalette | None = None,
+        native: bool = False,
         share: int = 1,
         launcher: Sequence[str] | None = None,
     ) -> None:
         """Take settings, start nothing.
 
-        `cache`: where the generated binding is kept. `palette`: colours that guests are told.
-        `share`: panes a worker. `launcher`: the command that the worker's arguments follow.
+        `cache`: where the generated binding is kept. `palette`: colours that panes are drawn in and
+        guests are told. `native`: leave the defaults and the sixteen colours to the user's own
+        terminal. `share`: panes a worker. `launcher`: the command that the worker's arguments
+        follow.
         """
-        raise NotImplementedError
+        self._cache = cache / "terminal" if cache else None
+        self.palette = palette or TerminalPalette()
+        self.maker = StripMaker(self.palette, native=native)
+        self._native = native
+        self._share = max(1, share)
+        self._launcher = list(launcher) if launcher else default_launcher()
+        self._links: set[WorkerLink] = set()
+        self._spare: WorkerLink | None = None
+        self._panes: set[Pane] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._closed = False
+        self.hello: Hello | None = None
+        """What the first worker said of its sandbox and engine."""
 
-    async def start(self) -> None:
-        """Make the first worker ready.
+    async def start(self) -> Hello:
+        """Make the first worker ready and return what it says of its sandbox.
 
-        Raises vm.errors.HostLacks when the engine or its sandbox does not work on this host.
+        Raises vm.errors.HostLacks when the engine or its sandbox does not work on this host, and
+        AppError when the worker does not start at all.
         """
-        raise NotImplementedError
+        self.hello = await self._prepare().ready
+        return self.hello
 
     def open(
         self, name: str, socket: Path, *, columns: int = 80, rows: int = 24, active: bool = True
     ) -> Pane:
         """Show the terminal behind `socket`; an inactive pane never resizes the guest."""
-        raise NotImplementedError
+        pane = Pane(self, name, socket, (columns, rows), active=active)
+        self._panes.add(pane)
+        pane.begin()
+        return pane
 
-    def set_palette(self, palette: TerminalPalette) -> None:
+    def set_palette(self, palette: TerminalPalette, *, native: bool = False) -> None:
         """Use other colours from now on (the theme changed)."""
-        raise NotImplementedError
+        self.palette, self._native = palette, native
+        self.maker = StripMaker(palette, native=native)
+        for pane in self._panes:
+            pane.recolor()
 
     async def close(self) -> None:
         """End all panes and workers."""
-        raise NotImplementedError
+        self._closed = True
+        panes = list(self._panes)
+        for pane in panes:
+            pane.close()
+        await asyncio.gather(*(pane.closed() for pane in panes))
+        links, self._spare = list(self._links), None
+        self._links.clear()
+        await asyncio.gather(*(link.close() for link in links), *self._tasks)
+
+    # -- workers -----------------------------------------------------------------------------
+
+    def _prepare(self) -> WorkerLink:
+        """Return the spare worker, starting it if there is none."""
+        if self._spare is None or not self._spare.alive:
+            self._spare = WorkerLink(self._launcher, self._cache, self._heard, self._died)
+            self._links.add(self._spare)
+        return self._spare
+
+    async def claim(self, pane: Pane) -> WorkerLink:
+        """Return a worker that is ready and has room, with `pane` entered in it."""
+        link = next((it for it in self._links if self._has_room(it)), None) or self._prepare()
+        number = link.number()
+        link.panes[number] = pane
+        pane.number = number
+        try:
+            await link.ready
+        except BaseException:
+            link.panes.pop(number, None)
+            raise
+        if link is self._spare:
+            self._spare = None
+            if not self._closed:
+                self._prepare()
+        return link
+
+    def _has_room(self, link: WorkerLink) -> bool:
+        return link.alive and 0 < len(link.panes) < self._share
+
+    def release(self, pane: Pane, link: WorkerLink) -> None:
+        """Take a pane out of its worker; a worker without panes ends."""
+        link.panes.pop(pane.number, None)
+        if not link.panes and link is not self._spare and link in self._links:
+            self._links.discard(link)
+            self._background(link.close())
+
+    def forget(self, pane: Pane) -> None:
+        """Drop a pane that was closed."""
+        self._panes.discard(pane)
+
+    def _heard(self, link: WorkerLink, message: Message) -> None:
+        pane = link.panes.get(message.pane)
+        if pane is not None:  # else it was closed meanwhile
+            pane.heard(message)
+
+    def _died(self, link: WorkerLink) -> None:
+        self._links.discard(link)
+        self._background(link.close())
+        if link is self._spare:
+            self._spare = None
+        panes, link.panes = list(link.panes.values()), {}
+        for pane in panes:
+            pane.worker_died(link)
+
+    def _background(self, work: Coroutine[object, object, None]) -> None:
+        """Run something to its end beside everything else."""
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)

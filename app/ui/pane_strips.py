@@ -1,0 +1,125 @@
+"""Rows of a terminal as Textual strips: colours of the theme, widths that hold whatever is claimed.
+
+The worker is not trusted: the characters of a run must take the cells that it claims, by the same
+measure that Textual lays out with, else they are replaced until they do. One row can never push
+what stands beside the pane.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING
+
+from rich.cells import cell_len
+from rich.color import Color, ColorType
+from rich.color_triplet import ColorTriplet
+from rich.segment import Segment
+from rich.style import Style
+from textual.strip import Strip
+
+from vm.terminal.ghostty_engine import all_colors
+from vm.terminal.screen import (
+    COLOR_PALETTE,
+    COLOR_RGB,
+    STYLE,
+    UNDERLINE_MASK,
+    UNDERLINE_SHIFT,
+    Attribute,
+)
+
+if TYPE_CHECKING:
+    from vm.terminal.palette import RGB, TerminalPalette
+    from vm.terminal.screen import Row
+
+MAX_STYLES = 65_536
+"""Styles kept; a guest that makes up more only loses the shortcut."""
+
+UNKNOWN = "\ufffd"
+
+
+def _rgb(rgb: RGB) -> Color:
+    # Color.from_rgb formats a name for each colour, which takes ten times as long
+    return Color("", ColorType.TRUECOLOR, None, ColorTriplet(*rgb))
+
+
+@functools.lru_cache(8192)
+def fit(text: str, cells: int) -> str:
+    """Return text that takes exactly `cells` cells, as close to `text` as that allows."""
+    if cell_len(text) == cells:
+        return text
+    if text and cells in (len(text), 2 * len(text)):
+        width = cells // len(text)
+        return "".join(_fit_one(character, width) for character in text)
+    return _fit_one(text[:1], cells)
+
+
+def _fit_one(character: str, cells: int) -> str:
+    width = cell_len(character) if character else 0
+    if not 0 < width <= cells:
+        character = UNKNOWN
+    return character.ljust(cells - cell_len(character) + len(character))
+
+
+class StripMaker:
+    """Turns rows into strips in one set of colours."""
+
+    def __init__(self, palette: TerminalPalette, *, native: bool = False) -> None:
+        """Take the colours; `native` leaves colours 0 … 15 and the defaults to the terminal."""
+        self._native = native
+        self._colors = tuple(_rgb(rgb) for rgb in all_colors(palette))
+        self._foreground = None if native else _rgb(palette.foreground)
+        self._background = None if native else _rgb(palette.background)
+        self._styles: dict[bytes, Style] = {}
+
+    def strip(self, row: Row, columns: int) -> Strip:
+        """Return a row as a strip of exactly `columns` cells."""
+        text, place = row.text, 0
+        easy = text.isascii()
+        segments: list[Segment] = []
+        for style, cells, characters in row.runs:
+            piece = text[place : place + characters]
+            place += characters
+            if not (easy and cells == characters):
+                piece = fit(piece, cells)
+            segments.append(Segment(piece, self.style(style)))
+        return Strip(segments, columns)
+
+    def blank(self, columns: int) -> Strip:
+        """Return an empty row."""
+        plain = Style(color=self._foreground, bgcolor=self._background)
+        return Strip([Segment(" " * columns, plain)], columns)
+
+    def style(self, packed: bytes) -> Style:
+        """Return a packed style as a Rich style."""
+        found = self._styles.get(packed)
+        if found is None:
+            if len(self._styles) >= MAX_STYLES:
+                self._styles.clear()
+            found = self._styles[packed] = self._make(packed)
+        return found
+
+    def _make(self, packed: bytes) -> Style:
+        bits, foreground, background, _ = STYLE.unpack(packed)
+        underline = bits >> UNDERLINE_SHIFT & UNDERLINE_MASK
+        return Style(
+            color=self._color(foreground, self._foreground),
+            bgcolor=self._color(background, self._background),
+            bold=bool(bits & Attribute.BOLD) or None,
+            dim=bool(bits & Attribute.FAINT) or None,
+            italic=bool(bits & Attribute.ITALIC) or None,
+            blink=bool(bits & Attribute.BLINK) or None,
+            reverse=bool(bits & Attribute.INVERSE) or None,
+            conceal=bool(bits & Attribute.INVISIBLE) or None,
+            strike=bool(bits & Attribute.STRIKE) or None,
+            overline=bool(bits & Attribute.OVERLINE) or None,
+            underline=(underline not in (0, 2)) or None,
+            underline2=(underline == 2) or None,
+        )
+
+    def _color(self, packed: int, default: Color | None) -> Color | None:
+        if packed & COLOR_RGB:
+            return _rgb((packed >> 16 & 0xFF, packed >> 8 & 0xFF, packed & 0xFF))
+        if packed & COLOR_PALETTE:
+            index = packed & 0xFF
+            return Color.from_ansi(index) if self._native and index < 16 else self._colors[index]
+        return default

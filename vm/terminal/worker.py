@@ -1,0 +1,307 @@
+"""The pane worker: a process that holds terminal engines inside a sandbox.
+
+Started as `cloche.py _role pane-worker FD [CACHE]`: FD is one end of a socketpair to the screen,
+CACHE the folder of the generated binding. The order is the point: load and warm up all code, close
+the sandbox, say what holds (HELLO), and only then take connections and guests' bytes.
+"""
+
+from __future__ import annotations
+
+import array
+import contextlib
+import os
+import select
+import socket
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from vm.errors import VMError
+from vm.terminal import sandbox, wire
+from vm.terminal.ghostty import VERSION, Ghostty
+from vm.terminal.ghostty_engine import GhosttyEngine
+from vm.terminal.palette import PACKED_SIZE, TerminalPalette
+from vm.terminal.screen import Modifier, MouseAction, MouseEvent
+from vm.terminal.wire import Down, Hello, Rate, Up, WireError
+from vm.terminal.worker_pane import NEVER, WorkerPane, mouse_event
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+DESCRIPTORS = 8
+"""Open files besides the panes' connections."""
+
+READ = 1 << 18
+"""Bytes taken from the screen at once."""
+
+MAX_COMMAND = wire.MAX_TEXT + 64
+"""Longest message from the screen: a paste."""
+
+MAX_WAITING = 1 << 20
+"""Bytes that may wait for a screen that does not read before frames stop."""
+
+EXIT_DONE, EXIT_FAILED, EXIT_USAGE = 0, 1, 2
+
+
+class Worker:
+    """The loop: messages of the screen, connections of the keepers, frames when they are due."""
+
+    def __init__(self, link: socket.socket, ghostty: Ghostty) -> None:
+        self._link = link
+        self._ghostty = ghostty
+        self._panes: dict[int, WorkerPane] = {}
+        self._watched: dict[int, int] = {}
+        self._by_descriptor: dict[int, WorkerPane] = {}
+        self._commands = wire.MessageReader(MAX_COMMAND)
+        self._descriptors: list[int] = []
+        self._out = bytearray()
+        self._poll = select.epoll()
+        self._poll.register(link, select.EPOLLIN)
+
+    @property
+    def descriptors(self) -> tuple[int, int]:
+        """The descriptors that the loop itself needs: the link and the poll."""
+        return self._link.fileno(), self._poll.fileno()
+
+    def send(self, data: bytes) -> None:
+        """Send to the screen, as far as it takes it now; the rest waits."""
+        self._out += data
+        self._flush()
+
+    def _flush(self) -> None:
+        with contextlib.suppress(BlockingIOError):
+            while self._out:
+                sent = self._link.send(memoryview(self._out)[:READ], socket.MSG_DONTWAIT)
+                del self._out[:sent]
+        wanted = select.EPOLLIN | (select.EPOLLOUT if self._out else 0)
+        self._poll.modify(self._link, wanted)
+
+    def run(self) -> int:
+        """Work until the screen goes away; return the exit status."""
+        while True:
+            for descriptor, _ in self._poll.poll(self._timeout()):
+                if descriptor == self._link.fileno():
+                    if not self._serve_screen():
+                        return EXIT_DONE
+                else:
+                    self._serve_keeper(descriptor)
+            self._watch()
+            self._collect()
+
+    def _timeout(self) -> float | None:
+        if len(self._out) > MAX_WAITING:
+            return None
+        now = time.monotonic()
+        when = min((pane.due(now) for pane in self._panes.values()), default=NEVER)
+        return None if when == NEVER else max(0.0, when - now)
+
+    def _collect(self) -> None:
+        if len(self._out) > MAX_WAITING:
+            return
+        now = time.monotonic()
+        found = b"".join(pane.collect(now) for pane in self._panes.values() if pane.due(now) <= now)
+        if found:
+            self.send(found)
+
+    # -- keepers -----------------------------------------------------------------------------
+
+    def _serve_keeper(self, descriptor: int) -> None:
+        pane = self._by_descriptor.get(descriptor)
+        if pane is None or pane.descriptor != descriptor:
+            return
+        if pane.out:
+            pane.writable()
+        if pane.open:
+            pane.readable()
+        if not pane.open:
+            # closing a descriptor takes it out of the poll by itself
+            self._forget(descriptor)
+
+    def _watch(self) -> None:
+        """Listen for room to write only where something waits."""
+        for pane in self._panes.values():
+            descriptor = pane.descriptor
+            wanted = select.EPOLLIN | (select.EPOLLOUT if pane.out else 0)
+            if pane.open and self._watched.get(descriptor) != wanted:
+                known = descriptor in self._watched
+                (self._poll.modify if known else self._poll.register)(descriptor, wanted)
+                self._watched[descriptor] = wanted
+                self._by_descriptor[descriptor] = pane
+
+    def _forget(self, descriptor: int) -> None:
+        self._watched.pop(descriptor, None)
+        self._by_descriptor.pop(descriptor, None)
+
+    # -- the screen --------------------------------------------------------------------------
+
+    def _serve_screen(self) -> bool:
+        """Read once from the screen; False when it is gone."""
+        self._flush()
+        room = socket.CMSG_SPACE(16 * array.array("i").itemsize)
+        try:
+            data, ancillary, flags, _ = self._link.recvmsg(READ, room, socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return True
+        except ConnectionResetError:
+            return False
+        for level, kind, payload in ancillary:
+            if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):
+                found = array.array("i")
+                found.frombytes(payload[: len(payload) - len(payload) % found.itemsize])
+                self._descriptors += found
+        if flags & socket.MSG_CTRUNC:
+            raise WireError("Descriptors were lost on the way.")
+        for message in self._commands.feed(data):
+            self._command(message)
+        return bool(data)
+
+    def _command(self, it: wire.Message) -> None:
+        if it.kind == Down.OPEN:
+            self._open(it)
+            return
+        pane = self._panes.get(it.pane)
+        if pane is None:
+            return  # closed meanwhile
+        if it.kind == Down.CLOSE:
+            self._close(pane)
+        elif it.kind == Down.COPY:
+            self.send(pane.copy(it.payload))
+        else:
+            perform(pane, it.kind, it.payload)
+
+    def _open(self, it: wire.Message) -> None:
+        if not self._descriptors:
+            raise WireError("A pane comes without its connection.")
+        descriptor = self._descriptors.pop(0)
+        if it.pane in self._panes:
+            self._close(self._panes[it.pane])
+        if len(self._panes) >= wire.MAX_PANES:
+            raise WireError("There are too many panes.")
+        head, colors = it.payload[: wire.OPEN.size], it.payload[wire.OPEN.size :]
+        columns, rows, rate, active = wire.exactly(wire.OPEN, head)
+        engine = GhosttyEngine(self._ghostty, columns, rows, unpack_palette(colors))
+        self._panes[it.pane] = WorkerPane(
+            it.pane, descriptor, engine, unpack_rate(rate), active=bool(active)
+        )
+
+    def _close(self, pane: WorkerPane) -> None:
+        self._forget(pane.descriptor)
+        pane.close()
+        pane.engine.close()
+        del self._panes[pane.number]
+
+
+def perform(pane: WorkerPane, kind: int, payload: bytes) -> None:
+    """Do what a message says to one pane. Raises WireError when it cannot be read."""
+    if kind == Down.ACK:
+        pane.ack(*wire.exactly(wire.NUMBER, payload))
+    elif kind == Down.KEY:
+        key, character = wire.unpack_texts(payload, 2, 256)
+        pane.typed(pane.engine.encode_key(key, character or None))
+    elif kind == Down.TEXT:
+        pane.typed(wire.unpack_texts(payload, 1, wire.MAX_TEXT)[0].encode())
+    elif kind == Down.PASTE:
+        pane.typed(pane.engine.encode_paste(wire.unpack_texts(payload, 1, wire.MAX_TEXT)[0]))
+    elif kind == Down.MOUSE:
+        pane.mouse(mouse_event(payload))
+    elif kind == Down.SCROLL:
+        (lines,) = wire.exactly(wire.SIGNED, payload)
+        pane.scroll(lines or None)
+    else:
+        _configure(pane, kind, payload)
+
+
+def _configure(pane: WorkerPane, kind: int, payload: bytes) -> None:
+    if kind == Down.RESIZE:
+        columns, rows = wire.exactly(wire.PAIR, payload)
+        pane.resize(columns, rows)
+    elif kind == Down.FOCUS:
+        pane.focus(payload == b"\1")
+    elif kind == Down.ACTIVE:
+        pane.set_active(payload == b"\1")
+    elif kind == Down.RATE:
+        pane.rate = unpack_rate(payload[0] if len(payload) == 1 else 255)
+    elif kind == Down.PALETTE:
+        pane.engine.set_palette(unpack_palette(payload))
+        pane.redraw()
+    else:
+        raise WireError(f"There is no message {kind}.")
+
+
+def unpack_rate(value: int) -> Rate:
+    """Read a rate; WireError when there is none of that number."""
+    try:
+        return Rate(value)
+    except ValueError as error:
+        raise WireError(f"There is no rate {value}.") from error
+
+
+def unpack_palette(data: bytes) -> TerminalPalette:
+    """Read a palette; WireError when it has another length."""
+    if len(data) != PACKED_SIZE:
+        raise WireError(f"A palette of {len(data)} bytes.")
+    return TerminalPalette.unpack(data)
+
+
+def warm_up(ghostty: Ghostty) -> None:
+    """Run every path once, so that what loads lazily is loaded while files can still be opened.
+
+    Codecs are the usual case: Python imports one at its first use.
+    """
+    engine = GhosttyEngine(ghostty, 80, 24)
+    engine.feed("\x1b[1;38;2;1;2;3mé漢e\u0301\U0001f1fa\U0001f1f8\x1b[m\r\n\x1b[c\a".encode())
+    engine.take_replies()
+    engine.take_happenings()
+    wire.unpack_frame(wire.pack_frame(1, engine.frame(full=True))[0:])
+    engine.feed(b"\x1b[?1003h\x1b[?1006h\x1b[?2004h\xff\xfe")
+    for event in (MouseAction.PRESS, MouseAction.SCROLL_UP):
+        engine.encode_wheel(MouseEvent(event, 1, 1, 1, Modifier(0)))
+    engine.encode_key("ctrl+shift+a", None)
+    engine.encode_paste("a\nb")
+    engine.scroll(-1)
+    engine.scroll_to_end()
+    engine.text(scrollback=True)
+    engine.selection_text((0, 0), (3, 0))
+    engine.snapshot()
+    engine.resize(100, 30)
+    engine.close()
+
+
+def prepare(descriptor: int, cache: Path | None) -> Worker:
+    """Load everything that a worker needs, with files still in reach."""
+    link = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, fileno=descriptor)
+    ghostty = Ghostty(cache)
+    warm_up(ghostty)
+    return Worker(link, ghostty)
+
+
+def confine(worker: Worker) -> None:
+    """Close the sandbox around this process and say what holds."""
+    held = sandbox.confine(worker.descriptors, DESCRIPTORS + wire.MAX_PANES)
+    hello = Hello(wire.PROTOCOL, held.landlock, held.seccomp, f"libghostty-vt {VERSION}")
+    worker.send(wire.message(Up.HELLO, 0, wire.pack_hello(hello)))
+
+
+def _fatal(descriptor: int, error: VMError) -> None:
+    payload = wire.pack_texts(error.code, error.message, error.hint)
+    with contextlib.suppress(OSError):  # the screen may be gone, which is one reason to be here
+        os.write(descriptor, wire.message(Up.FATAL, 0, payload))
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run a worker on the socket that argv names; return its exit status."""
+    if not argv or not argv[0].isdecimal():
+        sys.stderr.write("pane-worker takes the number of its socket\n")
+        return EXIT_USAGE
+    descriptor = int(argv[0])
+    cache = Path(argv[1]) if len(argv) > 1 else None
+    try:
+        worker = prepare(descriptor, cache)
+        confine(worker)
+        return worker.run()
+    except VMError as error:
+        _fatal(descriptor, error)
+    except Exception as error:  # nothing is above us, and the screen must hear of it
+        _fatal(descriptor, VMError(f"The pane worker failed: {type(error).__name__}."))
+    return EXIT_FAILED

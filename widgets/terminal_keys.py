@@ -1,0 +1,66 @@
+"""Keys that Textual's parser loses on terminals without the kitty keyboard protocol.
+
+Such a terminal (VTE, Terminal.app, tmux without extended keys) sends Alt as an Escape before the
+key. Textual understands that for letters only: Alt+Enter arrives as Enter, Ctrl+Alt+A as Ctrl+A,
+Alt+Backspace as Ctrl+W. And a lone Escape waits 0.1 s for what may follow, far longer than any
+terminal takes to send the rest of a sequence.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+from textual import constants, events
+from textual._xterm_parser import XTermParser
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    KeyEvents = Callable[..., Iterable[events.Key]]
+
+ESCAPE_DELAY = 0.015
+"""Seconds that a lone Escape waits: a sequence comes in one write, the next key much later."""
+
+ESCAPE = "\x1b"
+NAMED = {"\r": "enter", "\x7f": "backspace", "\t": "tab"}
+METHOD, MARK = "_sequence_to_key_events", "_cloche_alt"
+
+LONE_MODIFIERS = frozenset(
+    {
+        *(f"{side}_{name}" for side in ("left", "right")
+          for name in ("shift", "control", "alt", "super", "hyper", "meta")),
+        *(f"iso_level{level}_shift" for level in (3, 5)),
+        "caps_lock", "scroll_lock", "num_lock",
+    }
+)  # fmt: skip
+"""Keys that mean nothing alone; the kitty protocol reports them all the same."""
+
+
+def alt_key(sequence: str) -> str | None:
+    """Return the name of the key that Escape and one control character are, else None."""
+    if len(sequence) != 2 or sequence[0] != ESCAPE:
+        return None
+    follows = sequence[1]
+    if follows in NAMED:
+        return f"alt+{NAMED[follows]}"
+    if "\x01" <= follows <= "\x1a":
+        return f"alt+ctrl+{chr(ord(follows) + 0x60)}"
+    return None
+
+
+def mend_parser(parser: type[XTermParser] = XTermParser) -> None:
+    """Teach the parser Alt with Enter, Tab, Backspace and Ctrl+letters; a second call does nothing.
+
+    Touches a private method of Textual, so a test holds it to what it promises.
+    """
+    constants.ESCAPE_DELAY = ESCAPE_DELAY  # type: ignore[misc]  # Final, but read at each use
+    if getattr(parser, MARK, False):
+        return
+    inner = cast("KeyEvents", getattr(parser, METHOD))
+
+    def keys(self: XTermParser, sequence: str, alt: bool = False) -> Iterable[events.Key]:
+        name = alt_key(ESCAPE + sequence if alt else sequence)
+        return [events.Key(name, None)] if name else inner(self, sequence, alt)
+
+    setattr(parser, METHOD, keys)
+    setattr(parser, MARK, True)
