@@ -32,13 +32,17 @@ class AppError(Exception):
     """Something that Cloche could not do.
 
     `code` is stable and machine readable, `message` one sentence, `hint` the exact next step.
+    `status` is the exit status where the code's own does not hold.
     """
 
-    def __init__(self, code: str, message: str, hint: str = "") -> None:
+    def __init__(
+        self, code: str, message: str, hint: str = "", *, status: int | None = None
+    ) -> None:
         super().__init__(message)
         self.code = code
         self.message = message
         self.hint = hint
+        self.status = status
 
 
 def app_error(error: BaseException) -> AppError | None:

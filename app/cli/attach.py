@@ -1,0 +1,165 @@
+"""`cloche attach`: the agent's terminal in this one, raw; ctrl+g d leaves it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import fcntl
+import os
+import signal
+import struct
+import sys
+import termios
+import tty
+from typing import TYPE_CHECKING, Final
+
+from app.cli.filter import OutputFilter
+from app.client import fleet
+from app.client.session import SessionClient
+from app.client.terminal import PaneClient
+from app.errors import EXIT_DONE, AppError
+from app.paths import Paths
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Generator
+
+    from app.cli.output import Output
+
+PREFIX: Final = b"\x07"
+"""ctrl+g, the one key that does not go to the guest."""
+
+SETTLE_S: Final = 0.15
+"""Time in which this terminal answers the queries of a replay; its answers are thrown away."""
+
+RESET: Final = (
+    b"\x1b[!p\x1b[?1049l\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1006l\x1b[?2004l\x1b[?25h"
+    b"\x1b[<u\x1b[m"
+)
+"""Takes back what a program may have switched on, when we leave it running."""
+
+
+def attach(arguments: argparse.Namespace, output: Output) -> int:
+    """Use the agent's terminal here; the exit status is the agent's if it ends meanwhile."""
+    if output.json or not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise AppError("usage", "attach needs a terminal.", "Run it without --json and pipes.")
+    paths = Paths.from_environment()
+    info = fleet.find_session(paths, arguments.session)
+    if info.state not in ("running", "starting"):
+        raise AppError(
+            "not-running", f"The session is {info.state}.", f"Start it: cloche resume {info.id}"
+        )
+    status = asyncio.run(attach_here(paths, info.id))
+    if status is None:
+        output.note(f"left {info.id}; it goes on")
+        return EXIT_DONE
+    return status
+
+
+async def attach_here(paths: Paths, session_id: str) -> int | None:
+    """Carry this terminal until the agent ends (its status) or the user leaves (None)."""
+    async with await SessionClient.open(paths, session_id) as client:
+        pane = await PaneClient.open(client.pane_socket_path)
+        try:
+            with raw_terminal():
+                return await _Attachment(pane).run()
+        finally:
+            await pane.close()
+
+
+@contextlib.contextmanager
+def raw_terminal() -> Generator[None]:
+    """Put this terminal into raw mode and take everything back at the end."""
+    before = termios.tcgetattr(0)
+    tty.setraw(0)
+    try:
+        yield
+    finally:
+        os.write(1, RESET + b"\r\n")
+        termios.tcsetattr(0, termios.TCSAFLUSH, before)
+
+
+class _Attachment:
+    def __init__(self, pane: PaneClient) -> None:
+        self._pane = pane
+        self._filter = OutputFilter()
+        self._prefixed = False
+        self._live = False
+        self._left = asyncio.Event()
+        self._keys: asyncio.Queue[bytes] = asyncio.Queue(64)
+
+    async def run(self) -> int | None:
+        loop = asyncio.get_running_loop()
+        loop.add_reader(0, self._on_keys)
+        loop.add_signal_handler(signal.SIGWINCH, self._resize)
+        self._resize()
+        tasks = [
+            loop.create_task(self._output()),
+            loop.create_task(self._input()),
+            loop.create_task(self._left.wait()),
+        ]
+        try:
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            return tasks[0].result() if tasks[0].done() else None
+        finally:
+            loop.remove_reader(0)
+            loop.remove_signal_handler(signal.SIGWINCH)
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _resize(self) -> None:
+        raw = fcntl.ioctl(1, termios.TIOCGWINSZ, bytes(8))
+        rows, columns, _, _ = struct.unpack("4H", raw)
+        if rows and columns:
+            self._pane.resize(columns, rows)
+
+    def _on_keys(self) -> None:
+        data = os.read(0, 4096)
+        if not data:
+            self._left.set()
+        elif self._live and not self._keys.full():
+            self._keys.put_nowait(data)
+
+    async def _input(self) -> None:
+        while True:
+            passed = self._commands(await self._keys.get())
+            if passed:
+                await self._pane.send(passed)
+
+    def _commands(self, data: bytes) -> bytes:
+        passed = bytearray()
+        for byte in data:
+            key = bytes((byte,))
+            if self._prefixed:
+                self._prefixed = False
+                if key in b"dD":
+                    self._left.set()
+                    break
+                passed += PREFIX if key == PREFIX else PREFIX + key
+            elif key == PREFIX:
+                self._prefixed = True
+            else:
+                passed += key
+        return bytes(passed)
+
+    async def _output(self) -> int:
+        while (event := await self._pane.next()) is not None:
+            if event.kind == "output":
+                await _write(self._filter.feed(event.data))
+            elif event.kind == "live":
+                asyncio.get_running_loop().call_later(SETTLE_S, self._go_live)
+            elif event.kind == "ended":
+                return event.status & 0xFF
+        raise AppError("keeper-lost", "The session's keeper went away.", "See: cloche ps")
+
+    def _go_live(self) -> None:
+        self._live = True
+
+
+async def _write(data: bytes) -> None:
+    """Write everything; a terminal that is slow to take it holds only us."""
+    view = memoryview(data)
+    while view:
+        written = await asyncio.to_thread(os.write, 1, view)
+        view = view[written:]

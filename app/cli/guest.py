@@ -1,0 +1,172 @@
+"""Commands that reach into a running guest: exec and proxy."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import os
+import shlex
+import socket
+import sys
+from typing import TYPE_CHECKING, Any, Final
+
+import asyncssh
+
+from app.client import fleet
+from app.client.session import SessionClient
+from app.errors import EXIT_DONE, EXIT_OURS, EXIT_TIMEOUT, AppError
+from app.paths import Paths
+
+if TYPE_CHECKING:
+    import argparse
+
+    from app.cli.output import Output
+    from app.protocol import ExecResult
+
+EXEC_JSON_S: Final = 600.0
+"""Bound on a command whose output is collected, unless --timeout-s says otherwise."""
+
+
+def execute(arguments: argparse.Namespace, output: Output) -> int:
+    """Run a command in the guest; its exit status is ours."""
+    if not arguments.rest:
+        raise AppError("usage", "What shall be run?", "cloche exec ID -- CMD")
+    paths = Paths.from_environment()
+    info = fleet.find_session(paths, arguments.session)
+    if info.state != "running":
+        raise AppError(
+            "not-running",
+            f"The session {info.id} is {info.state}.",
+            f"Start it: cloche resume {info.id}",
+        )
+    if output.json:
+        return asyncio.run(_collected(paths, info.id, arguments, output))
+    return asyncio.run(_streamed(paths, info.id, arguments))
+
+
+async def _collected(
+    paths: Paths, session_id: str, arguments: argparse.Namespace, output: Output
+) -> int:
+    async with await SessionClient.open(paths, session_id) as client:
+        done = await client.exec(
+            arguments.rest, root=arguments.root, timeout_s=arguments.timeout_s or EXEC_JSON_S
+        )
+    output.result(_fields(session_id, done))
+    return done.exit_code
+
+
+def _fields(session_id: str, done: ExecResult) -> dict[str, Any]:
+    return {
+        "session": session_id,
+        "exit_code": done.exit_code,
+        "timed_out": done.timed_out,
+        "stdout": done.stdout.decode(errors="replace"),
+        "stderr": done.stderr.decode(errors="replace"),
+        "stdout_base64": base64.b64encode(done.stdout).decode(),
+        "stderr_base64": base64.b64encode(done.stderr).decode(),
+        "stdout_truncated": done.stdout_bytes > len(done.stdout),
+        "stderr_truncated": done.stderr_bytes > len(done.stderr),
+        "stdout_bytes": done.stdout_bytes,
+        "stderr_bytes": done.stderr_bytes,
+    }
+
+
+async def _streamed(paths: Paths, session_id: str, arguments: argparse.Namespace) -> int:
+    interactive = sys.stdin.isatty() and sys.stdout.isatty()
+    async with await SessionClient.open(paths, session_id) as client:
+        options: dict[str, Any] = {"env": {"CLOCHE_ROOT": "1"}} if arguments.root else {}
+        if interactive:
+            size = os.get_terminal_size()
+            term = os.environ.get("TERM", "xterm-256color")
+            options |= {"term_type": term, "term_size": (size.columns, size.lines)}
+        process = await client.ssh.create_process(
+            shlex.join(arguments.rest), encoding=None, **options
+        )
+        try:
+            async with asyncio.timeout(arguments.timeout_s):
+                return await _carry(process, interactive)
+        except TimeoutError:
+            return EXIT_TIMEOUT
+        finally:
+            process.close()
+
+
+async def _carry(process: asyncssh.SSHClientProcess[bytes], interactive: bool) -> int:
+    if interactive:
+        from app.cli.attach import raw_terminal
+
+        with raw_terminal():
+            return await _pump(process)
+    return await _pump(process)
+
+
+async def _pump(process: asyncssh.SSHClientProcess[bytes]) -> int:
+    feeding = asyncio.create_task(_feed(process))
+    try:
+        await asyncio.gather(_drain(process.stdout, 1), _drain(process.stderr, 2))
+        await process.wait_closed()
+    finally:
+        feeding.cancel()
+        await asyncio.gather(feeding, return_exceptions=True)
+    if process.exit_status is not None:
+        return process.exit_status & 0xFF
+    return EXIT_OURS
+
+
+async def _feed(process: asyncssh.SSHClientProcess[bytes]) -> None:
+    reader = asyncio.StreamReader()
+    loop = asyncio.get_running_loop()
+    transport, _ = await loop.connect_read_pipe(
+        lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(os.dup(0), "rb", buffering=0)
+    )
+    try:
+        while data := await reader.read(1 << 15):
+            process.stdin.write(data)
+            await process.stdin.drain()
+        process.stdin.write_eof()
+    except (BrokenPipeError, asyncssh.Error):
+        return  # the program ended without reading all of its input
+    finally:
+        transport.close()
+
+
+async def _drain(stream: asyncssh.SSHReader[bytes], descriptor: int) -> None:
+    while data := await stream.read(1 << 16):
+        view = memoryview(data)
+        while view:
+            view = view[await asyncio.to_thread(os.write, descriptor, view) :]
+
+
+def proxy(arguments: argparse.Namespace, _: Output) -> int:
+    """Carry bytes between stdin, stdout and the session's control.sock."""
+    paths = Paths.from_environment()
+    info = fleet.find_session(paths, arguments.session)
+    asyncio.run(_wake(paths, info.id))
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    connection.connect(os.fspath(paths.sockets(info.id) / "control.sock"))
+    _copy(connection)
+    return EXIT_DONE
+
+
+async def _wake(paths: Paths, session_id: str) -> None:
+    async with await SessionClient.open(paths, session_id):
+        return
+
+
+def _copy(connection: socket.socket) -> None:
+    import select
+
+    sources = {0: connection.fileno(), connection.fileno(): 1}
+    while sources:
+        ready, _, _ = select.select(list(sources), [], [])
+        for source in ready:
+            data = os.read(source, 1 << 16)
+            if not data and source != 0:
+                return
+            if not data:
+                del sources[source]
+                connection.shutdown(socket.SHUT_WR)
+                continue
+            view = memoryview(data)
+            while view:
+                view = view[os.write(sources[source], view) :]

@@ -1,0 +1,66 @@
+"""`cloche logs`: what happened in a session, from its journal, its keeper and its console."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from app.client import fleet
+from app.errors import EXIT_DONE, AppError
+from app.files import read_regular
+from app.paths import Paths
+
+if TYPE_CHECKING:
+    import argparse
+    from pathlib import Path
+
+    from app.cli.output import Output
+
+LINES: Final = 50
+"""Lines of each log that are shown."""
+
+MAX_LOG: Final = 64 << 20
+
+
+def logs(arguments: argparse.Namespace, output: Output) -> int:
+    """Print the end of each of a session's logs."""
+    paths = Paths.from_environment()
+    info = fleet.find_session(paths, arguments.session)
+    folder = paths.session(info.id)
+    found = {
+        "journal": [_event(line) for line in _tail(folder / "journal.jsonl")],
+        "keeper": _tail(folder / "keeper.log"),
+        "machine": _tail(folder / "qemu.log"),
+        "console": _tail(folder / "console.log"),
+    }
+    output.result({"session": info.id, **found}, lambda: _print(output, found))
+    return EXIT_DONE
+
+
+def _tail(path: Path) -> list[str]:
+    try:
+        text = read_regular(path, MAX_LOG).decode("utf-8", "replace")
+    except FileNotFoundError:
+        return []
+    except AppError as error:
+        return [error.message]
+    return text.splitlines()[-LINES:]
+
+
+def _event(line: str) -> str:
+    try:
+        fields = msgspec.json.decode(line, type=dict[str, str | float])
+    except msgspec.MsgspecError:
+        return line
+    when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(float(fields.get("time", 0))))
+    return f"{when} {fields.get('event', '')} {fields.get('message', '')}".rstrip()
+
+
+def _print(output: Output, found: dict[str, list[str]]) -> None:
+    for name, lines in found.items():
+        if lines:
+            output.styled(output.painted("bold", name))
+            for line in lines:
+                output.line(f"  {line}")

@@ -1,0 +1,112 @@
+"""Commands that write into the workspace: merge, and undo of a whole merge."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from app.cli.review import shown
+from app.client import fleet
+from app.client.session import SessionClient
+from app.errors import EXIT_DECISION, EXIT_DONE, AppError
+from app.paths import Paths
+from app.protocol import MergeReport, MergeRequest, UndoReport
+from app.wire_text import to_text
+
+if TYPE_CHECKING:
+    import argparse
+
+    from app.cli.output import Output
+
+
+def merge(arguments: argparse.Namespace, output: Output) -> int:
+    """Write what was accepted (here or on the review screen) into the workspace."""
+    paths = Paths.from_environment()
+    info = fleet.find_session(paths, arguments.session)
+    request = MergeRequest(
+        accept=_texts(arguments.accept),
+        reject=_texts(arguments.reject),
+        hunks=tuple(arguments.hunk),
+        accept_safe=arguments.accept_safe,
+        dry_run=arguments.dry_run,
+    )
+    report, undecided = asyncio.run(_merge(paths, info.id, request))
+    fields: dict[str, Any] = msgspec.to_builtins(report)
+    output.result(
+        {"session": info.id, **fields}, lambda: _print_merge(output, info.id, report, undecided)
+    )
+    return EXIT_DECISION if report.conflicts or undecided else EXIT_DONE
+
+
+def _texts(arguments: list[str]) -> tuple[str, ...]:
+    return tuple(to_text(os.fsencode(text)) for text in arguments)
+
+
+async def _merge(paths: Paths, session_id: str, request: MergeRequest) -> tuple[MergeReport, bool]:
+    asked = bool(request.accept or request.hunks or request.accept_safe or request.reject)
+    async with await SessionClient.open(paths, session_id) as client:
+        found = await client.changes(refresh=True)
+        report = await client.merge(request)
+    waiting = any(file.decision in ("open", "mixed") for file in found.files)
+    return report, waiting and not asked and not report.written
+
+
+def _print_merge(output: Output, session: str, report: MergeReport, undecided: bool) -> None:
+    verb = "would write" if report.dry_run else "wrote"
+    for path in report.written:
+        output.line(f"{verb} {shown(path)}")
+    for skipped in report.skipped:
+        output.line(f"left out {shown(skipped.path)}: {skipped.reason}")
+    for path in report.conflicts:
+        output.line(f"conflict {shown(path)}: you and the agent changed the same lines")
+    if undecided:
+        output.line(f"Nothing is accepted yet: cloche merge {session} --accept PATTERN")
+    elif report.merge:
+        output.line(f"Take it back: cloche undo {report.merge}")
+
+
+def undo(arguments: argparse.Namespace, output: Output) -> int:
+    """Take a whole merge back."""
+    paths = Paths.from_environment()
+    session, merge_id = find_merge(paths, arguments.merge)
+    report = asyncio.run(_undo(paths, session, merge_id))
+    fields: dict[str, Any] = msgspec.to_builtins(report)
+    output.result({"session": session, **fields}, lambda: _print_undo(output, report))
+    return EXIT_DECISION if report.conflicts else EXIT_DONE
+
+
+def find_merge(paths: Paths, text: str) -> tuple[str, str]:
+    """Return session and id of the merge that `text` means, a unique prefix being enough."""
+    found = [
+        (info.id, name)
+        for info in fleet.list_sessions(paths)
+        for name in _merge_names(paths, info.id)
+        if text and name.startswith(text)
+    ]
+    exact = [pair for pair in found if pair[1] == text]
+    if len(exact or found) != 1:
+        what = "There is no merge" if not found else f"{len(found)} merges begin with"
+        raise AppError("not-found", f"{what} '{text}'.", "The id is what cloche merge printed.")
+    return (exact or found)[0]
+
+
+def _merge_names(paths: Paths, session_id: str) -> list[str]:
+    try:
+        return sorted(os.listdir(paths.session(session_id) / "merges"))
+    except FileNotFoundError:
+        return []
+
+
+async def _undo(paths: Paths, session_id: str, merge_id: str) -> UndoReport:
+    async with await SessionClient.open(paths, session_id) as client:
+        return await client.undo(merge_id)
+
+
+def _print_undo(output: Output, report: UndoReport) -> None:
+    for path in report.restored:
+        output.line(f"restored {shown(path)}")
+    for path in report.conflicts:
+        output.line(f"conflict {shown(path)}: it was changed after the merge")

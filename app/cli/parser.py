@@ -1,0 +1,106 @@
+"""The grammar of the command line. Imports nothing but argparse, for `--help` must be quick."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NoReturn
+
+from app.errors import AppError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Adder = Callable[..., argparse.ArgumentParser]
+
+ABOUT: Final = (
+    "Runs coding agents in microVMs on a snapshot of your workspace; you take home only the hunks "
+    "you accept. Without a command: the workstation on the current folder."
+)
+
+
+class Parser(argparse.ArgumentParser):
+    """An ArgumentParser whose errors are ours: one sentence and the next step."""
+
+    def error(self, message: str) -> NoReturn:
+        """Raise AppError `usage`."""
+        sentence = message[:1].upper() + message[1:]
+        raise AppError("usage", f"{sentence.rstrip('.')}.", f"See: {self.prog} --help")
+
+
+def build(version: str) -> Parser:
+    """Return the parser of all commands."""
+    parser = Parser(prog="cloche", description=ABOUT, allow_abbrev=False)
+    parser.add_argument("--version", action="version", version=f"cloche {version}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=Parser)
+
+    def add(name: str, summary: str, session: bool = False) -> argparse.ArgumentParser:
+        command = commands.add_parser(name, help=summary, description=summary, allow_abbrev=False)
+        command.add_argument("--json", action="store_true", help="print one JSON object")
+        if session:
+            command.add_argument("session", metavar="ID", help="id, unique prefix of it, or name")
+        return command
+
+    _sessions(add)
+    _guest(add)
+    _review(add)
+    _host(add, commands)
+    return parser
+
+
+def _sessions(add: Adder) -> None:
+    run = add("run", "start an agent in a new microVM on a snapshot of the workspace")
+    run.add_argument("agent", metavar="AGENT", help="see: cloche agents list")
+    run.add_argument("--headless", action="store_true", help="run to the agent's end, then stop")
+    run.add_argument("--detach", action="store_true", help="start it and return at once")
+    run.add_argument("--workspace", type=Path, default=None, metavar="DIR", help="default: here")
+    run.add_argument("--name", default="", help="what the session is called")
+    add("ps", "list the sessions")
+    add("stop", "mirror for the last time and end the machine", session=True)
+    rm = add("rm", "delete a session and what it mirrored", session=True)
+    rm.add_argument("--force", action="store_true", help="stop it first")
+    resume = add("resume", "boot a session's disk again", session=True)
+    resume.add_argument("--no-agent", action="store_true", help="only read the disk, then stop")
+    add("logs", "print what happened in a session", session=True)
+
+
+def _guest(add: Adder) -> None:
+    add("attach", "use the agent's terminal here (ctrl+g d leaves it)", session=True)
+    exe = add("exec", "run a command in the session's guest: exec ID -- CMD", session=True)
+    exe.add_argument("--root", action="store_true", help="as root of the agent's world")
+    exe.add_argument("--timeout-s", type=float, default=None, metavar="N", help="end it after N s")
+    add("proxy", "carry an SSH client's bytes (for ProxyCommand)", session=True)
+
+
+def _review(add: Adder) -> None:
+    add("changes", "list what the agent changed", session=True)
+    diff = add("diff", "print what the agent changed", session=True)
+    diff.add_argument("path", metavar="PATH", nargs="?", default="")
+    merge = add("merge", "write accepted changes into the workspace", session=True)
+    merge.add_argument("--accept", action="append", default=[], metavar="PATTERN")
+    merge.add_argument("--reject", action="append", default=[], metavar="PATTERN")
+    merge.add_argument("--hunk", action="append", default=[], metavar="HID", help="accept a hunk")
+    merge.add_argument("--accept-safe", action="store_true", help="all that cannot execute")
+    merge.add_argument("--dry-run", action="store_true", help="only say what would be written")
+    undo = add("undo", "take a whole merge back")
+    undo.add_argument("merge", metavar="MERGE", help="the id that merge printed")
+
+
+def _host(add: Adder, commands: argparse._SubParsersAction[Parser]) -> None:
+    add("doctor", "look whether this host can run Cloche, and say how to mend it")
+    add("version", "print the version")
+    _group(commands, "image", "guest images", {"build": "build an image", "list": "list them"})
+    _group(commands, "agents", "agents", {"list": "list the agents that can be run"})
+
+
+def _group(
+    commands: argparse._SubParsersAction[Parser], name: str, summary: str, actions: dict[str, str]
+) -> None:
+    group = commands.add_parser(name, help=summary, description=summary, allow_abbrev=False)
+    inner = group.add_subparsers(dest="action", metavar="ACTION", required=True)
+    for action, text in actions.items():
+        command = inner.add_parser(action, help=text, description=text, allow_abbrev=False)
+        command.add_argument("--json", action="store_true", help="print one JSON object")
+        if (name, action) == ("image", "build"):
+            command.add_argument("name", nargs="?", default="base")
+            command.add_argument("--force", action="store_true", help="build it anew")

@@ -1,0 +1,172 @@
+"""Commands that look at what the agent changed: changes and diff."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from app.client import fleet
+from app.client.session import SessionClient
+from app.errors import EXIT_DONE, AppError
+from app.paths import Paths
+from app.wire_text import to_bytes, to_text
+from snapshot.review import ChangedFile, FileReview
+from snapshot.rows import RowModel
+from snapshot.safe_text import safe_name
+
+if TYPE_CHECKING:
+    import argparse
+
+    from app.cli.output import Output
+    from app.protocol import Changes, FileChange
+    from snapshot.rows import Row
+
+LETTERS: Final = {
+    "added": "A",
+    "modified": "M",
+    "deleted": "D",
+    "renamed": "R",
+    "mode": "m",
+    "type": "T",
+}
+DECIDED: Final = {"open": " ", "accepted": "✓", "rejected": "✗", "mixed": "◐"}
+WINDOW: Final = 4096
+
+
+async def fetch_changes(paths: Paths, session_id: str) -> Changes:
+    """Return the session's changes, mirrored just now where its machine runs."""
+    async with await SessionClient.open(paths, session_id) as client:
+        return await client.changes(refresh=True)
+
+
+def changes(arguments: argparse.Namespace, output: Output) -> int:
+    """List what the agent changed."""
+    paths = Paths.from_environment()
+    info = fleet.find_session(paths, arguments.session)
+    found = asyncio.run(fetch_changes(paths, info.id))
+    output.result(msgspec.to_builtins(found), lambda: _print_changes(output, found))
+    return EXIT_DONE
+
+
+def shown(path: str) -> str:
+    """Return a path of the protocol for people's eyes."""
+    return safe_name(to_bytes(path)).text
+
+
+def _print_changes(output: Output, found: Changes) -> None:
+    if not found.files:
+        output.line("Nothing changed.")
+    for file in found.files:
+        name = shown(file.path)
+        if file.old_path:
+            name = f"{shown(file.old_path)} → {name}"
+        mode = f" {file.old_mode}→{file.mode}" if _mode_changed(file) else ""
+        facts = [fact for fact in (file.risk, file.note, "you changed it" * file.drift) if fact]
+        output.line(
+            f"{DECIDED[file.decision]} {LETTERS[file.kind]} {name}  +{file.added} -{file.removed}"
+            f"{mode}{' binary' * file.binary}{'  (' + '; '.join(facts) + ')' if facts else ''}"
+        )
+    if found.ignored:
+        output.line(f"{found.ignored} more changed paths are ignored by the workspace's own rules.")
+
+
+def _mode_changed(file: FileChange) -> bool:
+    return bool(file.mode and file.old_mode and file.mode != file.old_mode)
+
+
+def diff(arguments: argparse.Namespace, output: Output) -> int:
+    """Print the changed lines, of all files or of one."""
+    paths = Paths.from_environment()
+    info = fleet.find_session(paths, arguments.session)
+    path = to_text(arguments.path.encode("utf-8", "surrogateescape"))
+    found = asyncio.run(_fetch_diff(paths, info.id, path.removeprefix("./")))
+    value = {"session": info.id, "files": [_json(file, lines) for file, lines in found]}
+    output.result(value, lambda: _print_diff(output, found))
+    return EXIT_DONE
+
+
+Diff = list[tuple["FileChange", list[str]]]
+
+
+async def _fetch_diff(paths: Paths, session_id: str, path: str) -> Diff:
+    async with await SessionClient.open(paths, session_id) as client:
+        found = await client.changes(refresh=True)
+        files = [file for file in found.files if path in ("", file.path, file.old_path)]
+        if not files and path:
+            raise AppError(
+                "not-found", f"Nothing changed at '{path}'.", f"See: cloche changes {session_id}"
+            )
+        return [(file, await _lines(client, file)) for file in files]
+
+
+async def _lines(client: SessionClient, file: FileChange) -> list[str]:
+    if file.binary or file.note:
+        return []
+    base = await client.blob(file.base) if file.base else None
+    agent = await client.blob(file.agent) if file.agent else None
+    review = FileReview(
+        ChangedFile(
+            path=to_bytes(file.path),
+            kind=file.kind,
+            old_path=to_bytes(file.old_path) if file.old_path else None,
+            mode=file.mode,
+            old_mode=file.old_mode,
+            base=file.base,
+            agent=file.agent,
+            note=file.note,
+        ),
+        base,
+        agent,
+    )
+    return list(_unified(RowModel(review, "unified"), review))
+
+
+def _unified(model: RowModel, review: FileReview) -> list[str]:
+    lines: list[str] = []
+    last: int | None = -1
+    for start in range(0, len(model), WINDOW):
+        for row in model.rows(start, start + WINDOW):
+            if row.hunk is not None and row.hunk != last:
+                last = row.hunk
+                hunk = review.hunks[row.hunk]
+                lines.append(f"@@ -{hunk.old_start + 1} +{hunk.new_start + 1} @@ {hunk.id}")
+            lines += _row(row)
+    return lines
+
+
+def _row(row: Row) -> list[str]:
+    if row.kind == "fold":
+        return []
+    if row.kind == "delete":
+        return [f"-{row.old_text}"]
+    if row.kind == "insert":
+        return [f"+{row.new_text}"]
+    return [f" {row.new_text if row.new_text is not None else row.old_text}"]
+
+
+def _json(file: FileChange, lines: list[str]) -> dict[str, Any]:
+    return {
+        "path": file.path,
+        "old_path": file.old_path,
+        "kind": file.kind,
+        "binary": file.binary,
+        "note": file.note,
+        "lines": lines,
+    }
+
+
+def _print_diff(output: Output, found: Diff) -> None:
+    for file, lines in found:
+        title = f"{LETTERS[file.kind]} {shown(file.path)}"
+        if file.old_path:
+            title += f" (was {shown(file.old_path)})"
+        if _mode_changed(file):
+            title += f" {file.old_mode} → {file.mode}"
+        output.styled(output.painted("bold", title))
+        if file.binary or file.note:
+            output.line(f"  {file.note or 'binary'}")
+        for line in lines:
+            colour = {"+": "green", "-": "red", "@": "blue"}.get(line[:1])
+            output.styled(output.painted(colour, line) if colour else output.plain(line))

@@ -1,0 +1,154 @@
+"""`cloche run`: start an agent, here in the terminal, headless, or in the background."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from app.client import fleet
+from app.client.fleet import StartRequest
+from app.client.session import SessionClient
+from app.errors import EXIT_DONE, EXIT_OURS, AppError
+from app.paths import Paths
+from app.records import read_state
+
+if TYPE_CHECKING:
+    import argparse
+
+    from app.cli.output import Output
+    from app.protocol import SessionInfo
+
+OVER = frozenset({"stopped", "failed", "lost"})
+
+
+def run(arguments: argparse.Namespace, output: Output) -> int:
+    """Start a session; the exit status is the agent's where the command waits for its end."""
+    request = StartRequest(
+        agent=arguments.agent,
+        workspace=arguments.workspace or Path.cwd(),
+        name=arguments.name,
+        argv=tuple(arguments.rest or ()),
+        **_terminal_size(),
+    )
+    paths = Paths.from_environment()
+    if arguments.headless:
+        return asyncio.run(_headless(paths, request, output))
+    here = sys.stdin.isatty() and sys.stdout.isatty() and not output.json
+    if arguments.detach or not here:
+        return asyncio.run(_detached(paths, request, output))
+    return _attached(paths, request, output)
+
+
+def _terminal_size() -> dict[str, int]:
+    import shutil
+
+    size = shutil.get_terminal_size((100, 30))
+    return {"columns": size.columns, "rows": size.lines}
+
+
+async def _detached(paths: Paths, request: StartRequest, output: Output) -> int:
+    session = await fleet.start_session(paths, request)
+    info = fleet.find_session(paths, session)
+    output.result(
+        {"session": session, "name": info.name, "state": info.state},
+        lambda: output.line(f"{session} started; watch it: cloche attach {session}"),
+    )
+    return EXIT_DONE
+
+
+async def _headless(paths: Paths, request: StartRequest, output: Output) -> int:
+    began = time.monotonic()
+    session = await fleet.start_session(paths, request)
+    try:
+        async with await SessionClient.open(paths, session) as client:
+            info = await _agent_end(client, output)
+            if info.state not in OVER:
+                await client.stop()
+                info = await client.info()
+    except AppError as error:
+        raise AppError(error.code, error.message, error.hint, status=EXIT_OURS) from error
+    if info.exit_code is None:
+        raise AppError(
+            "failed",
+            info.message or "The agent did not come to an end.",
+            f"Read: cloche logs {session}",
+            status=EXIT_OURS,
+        )
+    duration = round((time.monotonic() - began) * 1000)
+    report = _report(paths, info, duration)
+    output.result(report, lambda: _print_report(output, report, info))
+    return info.exit_code
+
+
+async def _agent_end(client: SessionClient, output: Output) -> SessionInfo:
+    last = ""
+    async for event in client.events():
+        info = event.session
+        if info.state != last:
+            last = info.state
+            if not output.json:
+                output.note(f"{info.id} {info.state}")
+        if info.state in OVER or info.exit_code is not None:
+            return info
+    raise AppError("keeper-lost", "The keeper went away.", f"See: cloche ps {client.record.id}")
+
+
+def _report(paths: Paths, info: SessionInfo, duration_ms: int) -> dict[str, Any]:
+    state = read_state(paths.session(info.id))
+    return {
+        "session": info.id,
+        "agent": info.agent,
+        "exit_code": info.exit_code,
+        "duration_ms": duration_ms,
+        "boot_ms": state.boot_ms,
+        "accelerator": info.accelerator,
+        "changes": msgspec.to_builtins(info.changes),
+        "egress": {"denied": 0},
+        "state": info.state,
+        "message": info.message,
+    }
+
+
+def _print_report(output: Output, report: dict[str, Any], info: SessionInfo) -> None:
+    counts = info.changes
+    output.line(
+        f"{info.id} ended with {info.exit_code} after {report['duration_ms'] / 1000:.1f} s: "
+        f"{counts.files} files, +{counts.added} -{counts.removed}"
+    )
+    output.line(f"Look: cloche diff {info.id}   Take: cloche merge {info.id} --accept PATTERN")
+
+
+def _attached(paths: Paths, request: StartRequest, output: Output) -> int:
+    from app.cli.attach import attach_here
+
+    session = asyncio.run(_started(paths, request, output))
+    status = asyncio.run(attach_here(paths, session))
+    if status is None:
+        output.note(f"{session} goes on; come back: cloche attach {session}")
+        return EXIT_DONE
+    asyncio.run(fleet.stop_session(paths, session))
+    info = fleet.find_session(paths, session)
+    counts = info.changes
+    output.note(
+        f"{session} ended: {counts.files} files, +{counts.added} -{counts.removed}; "
+        f"look: cloche diff {session}"
+    )
+    return status
+
+
+async def _started(paths: Paths, request: StartRequest, output: Output) -> str:
+    session = await fleet.start_session(paths, request)
+    output.note(f"{session} starting ...")
+    async with await SessionClient.open(paths, session) as client:
+        async for event in client.events():
+            info = event.session
+            if info.state in OVER:
+                raise AppError("failed", info.message, f"Read: cloche logs {session}")
+            if info.state == "running":
+                break
+    return session

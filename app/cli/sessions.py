@@ -1,0 +1,117 @@
+"""Commands about sessions as a whole: ps, stop, rm, resume."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from app.client import fleet
+from app.client.session import SessionClient
+from app.errors import EXIT_DONE, EXIT_FAILED, AppError
+from app.paths import Paths
+
+if TYPE_CHECKING:
+    import argparse
+
+    from app.cli.output import Output
+    from app.protocol import SessionInfo
+
+GLYPHS: Final = {
+    "starting": "◌",
+    "running": "●",
+    "paused": "‖",
+    "stopping": "◌",
+    "stopped": "○",
+    "failed": "✗",
+    "lost": "!",
+}
+SETTLED: Final = frozenset({"running", "stopped", "failed", "lost"})
+
+
+def ps(_: argparse.Namespace, output: Output) -> int:
+    """List the sessions, oldest first."""
+    sessions = fleet.list_sessions(Paths.from_environment())
+    output.result(
+        {"sessions": [msgspec.to_builtins(info) for info in sessions]},
+        lambda: _print_sessions(output, sessions),
+    )
+    return EXIT_DONE
+
+
+def _print_sessions(output: Output, sessions: list[SessionInfo]) -> None:
+    if not sessions:
+        output.line("No sessions. Start one: cloche run demo")
+        return
+    output.table([("ID", "", "STATE", "AGENT", "NAME", "CHANGES", "AGE"), *map(_row, sessions)])
+    for info in sessions:
+        if info.message:
+            output.line(f"{info.id}: {info.message}")
+
+
+def _row(info: SessionInfo) -> tuple[str, ...]:
+    counts = info.changes
+    state = info.state if info.state != "running" else info.agent_state
+    return (
+        info.id,
+        GLYPHS[info.state],
+        state,
+        info.agent,
+        info.name,
+        f"+{counts.added} -{counts.removed} in {counts.files}" if counts.files else "-",
+        age(time.time() - info.created),
+    )
+
+
+def age(seconds: float) -> str:
+    """Return a duration in its largest unit, such as 3m."""
+    for size, unit in ((86400, "d"), (3600, "h"), (60, "m")):
+        if seconds >= size:
+            return f"{int(seconds // size)}{unit}"
+    return f"{max(0, int(seconds))}s"
+
+
+def stop(arguments: argparse.Namespace, output: Output) -> int:
+    """Mirror for the last time and end the machine."""
+    paths = Paths.from_environment()
+    info = fleet.find_session(paths, arguments.session)
+    if info.state in fleet.ACTIVE:
+        asyncio.run(fleet.stop_session(paths, info.id))
+    return _show(paths, info.id, output)
+
+
+def rm(arguments: argparse.Namespace, output: Output) -> int:
+    """Delete a session."""
+    paths = Paths.from_environment()
+    info = fleet.find_session(paths, arguments.session)
+    asyncio.run(fleet.remove_session(paths, info.id, force=arguments.force))
+    output.result({"session": info.id}, lambda: output.line(f"{info.id} removed"))
+    return EXIT_DONE
+
+
+def resume(arguments: argparse.Namespace, output: Output) -> int:
+    """Boot a session's disk again and wait until it runs (or, without agent, until it was read)."""
+    paths = Paths.from_environment()
+    info = fleet.find_session(paths, arguments.session)
+    asyncio.run(_resume(paths, info.id, agent=not arguments.no_agent))
+    return _show(paths, info.id, output)
+
+
+async def _resume(paths: Paths, session_id: str, *, agent: bool) -> None:
+    async with await SessionClient.open(paths, session_id) as client:
+        await client.resume(agent=agent)
+        goal = SETTLED if agent else SETTLED - {"running"}
+        async for event in client.events():
+            if event.session.state in goal:
+                break
+        if event.session.state in ("failed", "lost"):
+            raise AppError("failed", event.session.message, f"Read: cloche logs {session_id}")
+
+
+def _show(paths: Paths, session_id: str, output: Output) -> int:
+    info = fleet.find_session(paths, session_id)
+    fields: dict[str, Any] = msgspec.to_builtins(info)
+    output.result({"session": info.id, **fields}, lambda: _print_sessions(output, [info]))
+    return EXIT_DONE if info.state not in ("failed", "lost") else EXIT_FAILED
