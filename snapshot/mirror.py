@@ -1,84 +1,46 @@
-"""What the guest's overlay says, resolved against the base: pure functions, no input or output."""
+"""What the guest's overlay says, resolved against the base: pure functions, no input or output.
+
+The upper dir of an overlay holds what differs: a whiteout hides a name of the base, an opaque
+folder hides what the base holds in it, a folder with a redirect shows what the base holds at
+another place (a rename), any other folder shows the base's folder of the same place. "The same
+place" is meant in the base: below a renamed folder it is the old one.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, cast
+
+from snapshot.errors import ListingRefused
+from snapshot.listing import Listed, checked
+from snapshot.manifest import Entry
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from snapshot.ignore import IgnoreRules
-    from snapshot.manifest import Entry, Manifest
+    from snapshot.manifest import Manifest
 
+__all__ = [
+    "AgentEntry",
+    "AgentTree",
+    "Fetch",
+    "FileKey",
+    "Limits",
+    "Listed",
+    "in_git",
+    "plan_fetches",
+    "resolve",
+]
 
-class Listed(Protocol):
-    """One entry of the upper dir's listing (see docs/architecture.md)."""
+SPARSE_BYTES: Final = 1 << 20
+"""Files up to this size are fetched however few blocks they have."""
 
-    @property
-    def path(self) -> bytes:
-        """Path relative to the upper dir, without leading slash."""
-        ...
+SPECIAL: Final = "special file"
+SPARSE: Final = "sparse file"
+PENDING: Final = "its content was not fetched (yet, or the mirror's quota is used up)"
 
-    @property
-    def kind(self) -> str:
-        """One of file, dir, link, whiteout, special."""
-        ...
-
-    @property
-    def opaque(self) -> bool:
-        """Whether the folder hides what the base holds there."""
-        ...
-
-    @property
-    def redirect(self) -> bytes:
-        """Where the folder lay in the base (absolute or a name), or nothing."""
-        ...
-
-    @property
-    def mode(self) -> int:
-        """The whole st_mode."""
-        ...
-
-    @property
-    def uid(self) -> int:
-        """Owner."""
-        ...
-
-    @property
-    def nlink(self) -> int:
-        """How many names the inode has."""
-        ...
-
-    @property
-    def inode(self) -> int:
-        """Number of the inode in the upper file system."""
-        ...
-
-    @property
-    def size(self) -> int:
-        """Length in bytes."""
-        ...
-
-    @property
-    def allocated(self) -> int:
-        """Bytes that blocks take."""
-        ...
-
-    @property
-    def mtime_ns(self) -> int:
-        """Time of the last change of the content."""
-        ...
-
-    @property
-    def ctime_ns(self) -> int:
-        """Time of the last change of the inode."""
-        ...
-
-    @property
-    def target(self) -> bytes:
-        """A link's text."""
-        ...
+_PERMISSIONS: Final = 0o777
 
 
 class FileKey(NamedTuple):
@@ -92,7 +54,10 @@ class FileKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Bounds of a mirror pass, in entries and bytes."""
+    """Bounds of a mirror pass, in entries and bytes.
+
+    `entries` bounds the listing and, apart from it, what renamed folders bring along.
+    """
 
     entries: int = 1_000_000
     file_bytes: int = 64 << 20
@@ -101,7 +66,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Fetch:
-    """One content to get: any path of that inode, and the most bytes to accept."""
+    """One content to get: a path of that inode, and the most bytes to accept."""
 
     path: bytes
     inode: int
@@ -113,8 +78,8 @@ class Fetch:
 class AgentEntry:
     """One path of the agent's tree.
 
-    `entry.digest` is "" for a file whose content is not here; `note` then says why. `origin` is the
-    base path that a renamed folder brought here, else b"".
+    `entry.digest` is "" for a file whose content is not here; `note` then says why. `origin` is
+    where the path lay in the base when a renamed folder brought it along, else b"".
     """
 
     entry: Entry
@@ -136,11 +101,37 @@ class AgentTree:
 
     def get(self, path: bytes) -> AgentEntry | None:
         """Tell what the agent sees at `path`."""
-        raise NotImplementedError
+        found = self.present.get(path)
+        if found is not None or path in self.gone:
+            return found
+        entry = self.base.get(path)
+        return None if entry is None else AgentEntry(entry)
 
     def items(self) -> Iterator[tuple[bytes, AgentEntry]]:
         """Walk the whole merged view, in no particular order."""
-        raise NotImplementedError
+        yield from self.present.items()
+        for path, entry in self.base.items():
+            if path not in self.present and path not in self.gone:
+                yield path, AgentEntry(entry)
+
+
+def in_git(path: bytes) -> bool:
+    """Whether `path` is a `.git` or lies inside one."""
+    return path == b".git" or path.startswith(b".git/") or b"/.git/" in path + b"/"
+
+
+def file_key(entry: Listed) -> FileKey:
+    """Make the key of a listed file's content."""
+    return FileKey(entry.inode, entry.size, entry.mtime_ns, entry.ctime_ns)
+
+
+def unfetchable(entry: Listed, limits: Limits) -> str:
+    """Say why a listed file's content is never fetched, or nothing."""
+    if entry.size > limits.file_bytes:
+        return f"larger than {limits.file_bytes} bytes"
+    if entry.size > SPARSE_BYTES and entry.allocated < entry.size // 2:
+        return SPARSE
+    return ""
 
 
 def plan_fetches(
@@ -150,12 +141,37 @@ def plan_fetches(
     limits: Limits | None = None,
     ignore: IgnoreRules | None = None,
 ) -> list[Fetch]:
-    """Which contents a pass must fetch, small ones first, one per inode.
+    """Name the contents that a pass must fetch, small ones first, one per inode.
 
     Left out: what `known` (key -> digest) has, what is ignored or inside a `.git`, special, sparse
-    and too large files, and what the total quota has no room for. Raises ListingRefused.
+    and too large files, and what the total quota has no room for. After the transfer the guest
+    tells size and times anew: only if they still make `key` is the content that of this listing.
+    Raises ListingRefused.
     """
-    raise NotImplementedError
+    del base  # metadata is never believed: an equal size and time does not mean an equal content
+    limits = limits or Limits()
+    wanted: dict[FileKey, bytes] = {}
+    used: dict[FileKey, int] = {}
+    for path, entry in checked(listing, limits.entries).items():
+        if entry.kind != "file" or unfetchable(entry, limits):
+            continue
+        key = file_key(entry)
+        if key in known:
+            used[key] = entry.size
+        elif key not in wanted and not in_git(path) and not (ignore and ignore.ignored(path)):
+            wanted[key] = path
+    return _within(limits.total_bytes - sum(used.values()), wanted)
+
+
+def _within(room: int, wanted: dict[FileKey, bytes]) -> list[Fetch]:
+    """Take as many contents as fit, small ones first."""
+    plan: list[Fetch] = []
+    for key, path in sorted(wanted.items(), key=lambda item: (item[0].size, item[1])):
+        room -= key.size
+        if room < 0:
+            break
+        plan.append(Fetch(path, key.inode, key.size, key))
+    return plan
 
 
 def resolve(
@@ -168,4 +184,127 @@ def resolve(
 
     Raises ListingRefused.
     """
-    raise NotImplementedError
+    limits = limits or Limits()
+    resolver = _Resolver(base, contents, limits)
+    resolver.run(checked(listing, limits.entries))
+    gone = resolver.hidden.difference(resolver.present)
+    return AgentTree(base, resolver.present, frozenset(gone))
+
+
+class _Place(NamedTuple):
+    """One folder of the upper dir and the base folder that shines through.
+
+    `in_place`: the base's own folder at that path is what is seen (nothing above it was moved or
+    hidden), so what the upper dir does not mention there is as in the base.
+    """
+
+    path: bytes
+    lower: bytes | None
+    in_place: bool
+
+
+class _Resolver:
+    """Walks the upper dir's folders from the root down."""
+
+    def __init__(self, base: Manifest, contents: Mapping[FileKey, str], limits: Limits) -> None:
+        self._base, self._contents, self._limits = base, contents, limits
+        self._children: dict[bytes, list[Listed]] = {}
+        self._waiting: list[_Place] = [_Place(b"", b"", True)]
+        self._brought = 0
+        self.present: dict[bytes, AgentEntry] = {}
+        self.hidden: set[bytes] = set()
+
+    def run(self, listing: Mapping[bytes, Listed]) -> None:
+        for path, entry in listing.items():
+            self._children.setdefault(path[: max(path.rfind(b"/"), 0)], []).append(entry)
+        while self._waiting:
+            self._folder(self._waiting.pop())
+
+    def _folder(self, place: _Place) -> None:
+        covered: set[bytes] = set()
+        for entry in self._children.get(place.path, ()):
+            covered.add(_name(entry.path))
+            if entry.kind == "dir":
+                self._sub_folder(place, entry)
+                continue
+            if place.in_place:
+                self._hide(entry.path)
+            if entry.kind != "whiteout":
+                self.present[entry.path] = self._leaf(place, entry)
+        if place.lower is not None and not place.in_place:
+            for name in self._base.children(place.lower):
+                if name not in covered:
+                    self._bring(_join(place.lower, name), _join(place.path, name))
+
+    def _sub_folder(self, place: _Place, entry: Listed) -> None:
+        lower = self._lower(place, entry)
+        in_place = place.in_place and lower == entry.path
+        if place.in_place and not in_place:
+            self._hide(entry.path)
+        origin = lower if lower is not None and not in_place else b""
+        made = Entry("dir", entry.mode & _PERMISSIONS, 0, entry.mtime_ns)
+        self.present[entry.path] = AgentEntry(made, "", origin)
+        self._waiting.append(_Place(entry.path, lower, in_place))
+
+    def _lower(self, place: _Place, entry: Listed) -> bytes | None:
+        """Find the base folder that shines through an upper folder."""
+        if entry.opaque:
+            return None
+        if entry.redirect.startswith(b"/"):
+            lower = entry.redirect[1:]
+        elif place.lower is None:
+            return None
+        else:
+            lower = _join(place.lower, entry.redirect or _name(entry.path))
+        found = self._base.get(lower)
+        return lower if found is not None and found.kind == "dir" else None
+
+    def _leaf(self, place: _Place, entry: Listed) -> AgentEntry:
+        """Make the entry of a file, link or special file."""
+        mode = entry.mode & _PERMISSIONS
+        origin = b""
+        if place.lower is not None and not place.in_place:
+            lower = _join(place.lower, _name(entry.path))
+            found = self._base.get(lower)
+            origin = lower if found is not None and found.kind == entry.kind else b""
+        if entry.kind == "file":
+            digest = self._contents.get(file_key(entry), "")
+            note = "" if digest else unfetchable(entry, self._limits) or PENDING
+            made = Entry("file", mode, entry.size, entry.mtime_ns, digest)
+            return AgentEntry(made, note, origin)
+        kind = cast("Literal['link', 'special']", entry.kind)
+        target = entry.target if kind == "link" else b""
+        note = SPECIAL if kind == "special" else ""
+        return AgentEntry(Entry(kind, mode, 0, entry.mtime_ns, "", target), note, origin)
+
+    def _hide(self, path: bytes) -> None:
+        """Take the base's `path` and everything below it out of sight."""
+        entry = self._base.get(path)
+        if entry is not None:
+            self.hidden.add(path)
+            if entry.kind == "dir":
+                self.hidden.update(below for below, _ in self._base.under(path))
+
+    def _bring(self, source: bytes, target: bytes) -> None:
+        """Show the base's `source` and everything below it at `target`."""
+        self._put(source, target, self._base[source])
+        if self._base[source].kind == "dir":
+            for path, entry in self._base.under(source):
+                self._put(path, target + path[len(source) :], entry)
+
+    def _put(self, source: bytes, target: bytes, entry: Entry) -> None:
+        self._brought += 1
+        if self._brought > self._limits.entries:
+            raise ListingRefused(
+                f"Renamed folders of the guest bring along more than {self._limits.entries} files.",
+                "The agent's disk is damaged or forged; end the session: cloche stop ID",
+            )
+        self.present[target] = AgentEntry(entry, "", source)
+
+
+def _name(path: bytes) -> bytes:
+    return path[path.rfind(b"/") + 1 :]
+
+
+def _join(folder: bytes, name: bytes) -> bytes:
+    return folder + b"/" + name if folder else name
