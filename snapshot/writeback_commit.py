@@ -1,0 +1,195 @@
+"""Doing a plan's steps, each by one rename.
+
+The new content changes places with what is there, and only then is looked at what came out. If it
+is not what the plan expected, somebody else wrote in between: it goes back in place, untouched.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+from typing import TYPE_CHECKING, Final
+
+from . import renameat
+from .errors import MergeAborted
+from .writeback_journal import Journal, write_attributes
+from .writeback_revert import Place, Reverter, exchange, is_old, temp_name
+from .writeback_stage import copy_out, stage
+from .writeback_tree import Blocked, Tree, split_last
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
+
+    from .writeback_ops import Op, Refusal
+
+_SPARE: Final = 1 << 20
+"""Bytes that must stay free besides what a merge writes."""
+
+
+class Drift(Exception):
+    """A path is not what the plan saw; `path` names it."""
+
+    def __init__(self, path: bytes) -> None:
+        super().__init__(path)
+        self.path = path
+
+
+class Commit:
+    """One merge (or undo) being done: `run`, and on any failure everything is taken back.
+
+    Args:
+        tree: the workspace, open.
+        merge: the merge's id.
+        ops: its steps in their order.
+        folder: the merge's folder, with its journal.
+        tick: called before each step with its name; for tests, which fail or meddle there.
+
+    """
+
+    def __init__(
+        self,
+        tree: Tree,
+        merge: str,
+        ops: Sequence[Op],
+        folder: Path,
+        tick: Callable[[str], None] = lambda _name: None,
+    ) -> None:
+        self.tree = tree
+        self.merge = merge
+        self.ops = ops
+        self.folder = folder
+        self.tick = tick
+        self.reverter = Reverter(tree, merge, ops, folder, tick)
+
+    def run(self, journal: Journal) -> list[Refusal]:
+        """Do every step; returns what was written by others in the moment of the merge.
+
+        Raises:
+            Drift: a path changed; nothing is changed by us.
+            OSError: a step failed; nothing is changed by us.
+            MergeAborted: a step failed, and something could not be taken back.
+
+        """
+        prepared = False
+        try:
+            self._check_space()
+            self._prepare()
+            self._sync()
+            self.tick("prepared")
+            journal.reach("PREPARED")
+            prepared = True
+            for number, op in enumerate(self.ops):
+                self._do(number, op)
+            self.tick("sync")
+            self._sync()
+            self.tick("commit")
+            journal.reach("COMMITTED")
+        except BaseException:
+            left = self.reverter.roll_back(prepared)
+            with contextlib.suppress(OSError):
+                # If the disk is full this line is missing; recovery then finds nothing to do.
+                journal.reach("ABORTED")
+            if left:
+                raise self._incomplete(left) from None
+            raise
+        self.tick("finish")
+        late = self.reverter.finish()
+        journal.reach("DONE")
+        return late
+
+    def _incomplete(self, left: Sequence[Refusal]) -> MergeAborted:
+        names = ", ".join(os.fsdecode(item.path) for item in left)
+        return MergeAborted(
+            f"The merge was taken back except for {len(left)} paths: {names!a}.",
+            f"Compare them with the contents kept in {self.folder}.",
+        )
+
+    def _check_space(self) -> None:
+        """Fail before anything is written if it cannot fit."""
+        wanted = sum(len(op.content) for op in self.ops)
+        kept = sum(op.pre.size for op in self.ops) + sum(
+            len(op.content) for op in self.ops if op.mergeable
+        )
+        here = os.fstatvfs(self.tree.fd)
+        there = os.statvfs(self.folder)
+        for room, need in ((here, wanted), (there, kept)):
+            if room.f_bavail * room.f_frsize < need + (_SPARE if need else 0):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    def _prepare(self) -> None:
+        """Keep what will go and lay ready what will come."""
+        for sub in ("pre", "post"):
+            (self.folder / sub).mkdir()
+        for number, op in enumerate(self.ops):
+            self.tick(f"stage {number}")
+            attributes = self._keep(number, op)
+            if op.post.kind != "none":
+                with self._folder(op.temp_dir, op.path) as fd:
+                    stage(fd, temp_name(self.merge, number), op, attributes)
+            if op.mergeable:
+                (self.folder / "post" / str(number)).write_bytes(op.content)
+
+    def _keep(self, number: int, op: Op) -> dict[str, bytes]:
+        """Copy what a step replaces; it must be what the plan saw."""
+        folder, name = split_last(op.path)
+        if op.pre.kind not in ("file", "link"):
+            return {}
+        with self._folder(folder, op.path) as fd:
+            try:
+                found, attributes = copy_out(fd, name, self.folder / "pre" / str(number))
+            except FileNotFoundError as error:
+                raise Drift(op.path) from error
+        if not found.is_same(op.pre):
+            raise Drift(op.path)
+        write_attributes(self.folder, number, attributes)
+        return attributes
+
+    @contextlib.contextmanager
+    def _folder(self, folder: bytes, path: bytes) -> Iterator[int]:
+        """Hold a folder open; one that is no longer a plain folder is a drift of `path`."""
+        try:
+            with self.tree.folder(folder) as fd:
+                yield fd
+        except Blocked as error:
+            raise Drift(path) from error
+
+    def _sync(self) -> None:
+        """Bring workspace and state to the disk at once: far cheaper than file by file."""
+        renameat.sync_file_system(self.tree.fd)
+        with _opened(self.folder) as fd:
+            renameat.sync_file_system(fd)
+
+    def _do(self, number: int, op: Op) -> None:
+        """Do one step and look at what came out."""
+        self.tick(f"rename {number}")
+        temp = temp_name(self.merge, number)
+        folder, name = split_last(op.path)
+        with self._folder(op.temp_dir, op.path) as temp_fd, self._folder(folder, op.path) as fd:
+            try:
+                _swap(op, (temp_fd, temp), (fd, name))
+            except (FileExistsError, FileNotFoundError) as error:
+                raise Drift(op.path) from error
+            self.tick(f"verify {number}")
+            if op.pre.kind != "none" and not is_old(temp_fd, temp, op):
+                raise Drift(op.path)
+
+
+def _swap(op: Op, temp: Place, place: Place) -> None:
+    """Do the one rename of a step."""
+    if op.post.kind == "none":
+        renameat.move(*place, *temp)
+    elif op.pre.kind == "none":
+        renameat.move(*temp, *place)
+    else:
+        exchange(temp, place)
+
+
+@contextlib.contextmanager
+def _opened(folder: Path) -> Iterator[int]:
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        yield fd
+    finally:
+        os.close(fd)

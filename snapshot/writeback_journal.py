@@ -1,0 +1,214 @@
+"""The journal of one merge: what was planned, and how far it got.
+
+A merge's folder holds `journal.jsonl` (the plan, then one line for each state reached, each
+synced before the next step), `pre/N` (what step N replaced), `post/N` (text it wrote, for a later
+undo) and `late/N` (what somebody wrote in the very moment of the merge).
+
+    PLANNED    temporary names may exist
+    PREPARED   every new content lies ready; steps may be done
+    COMMITTED  every step is done; old contents may still lie under temporary names
+    DONE       nothing of ours is left in the workspace
+    ABORTED    everything was taken back
+    UNDONE     a later undo put everything back
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal, get_args
+
+from .errors import DecisionUnknown, StoreDamaged
+from .writeback_ops import Exactly, Op
+from .writeback_tree import Entry
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from .writeback_ops import MergePlan
+
+State = Literal["PLANNED", "PREPARED", "COMMITTED", "DONE", "ABORTED", "UNDONE"]
+
+_VERSION: Final = 1
+_FILE: Final = "journal.jsonl"
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What a journal says: enough to roll back, to finish or to undo."""
+
+    merge: str
+    folder: Path
+    workspace: str
+    root: tuple[int, int]
+    ops: tuple[Op, ...]
+    names: tuple[bytes, ...]
+    written: tuple[bytes, ...]
+    state: State
+
+
+class Journal:
+    """An open journal; every call is on disk when it returns."""
+
+    def __init__(self, folder: Path, fd: int) -> None:
+        self.folder = folder
+        self._fd = fd
+
+    @classmethod
+    def create(cls, folder: Path, merge: str, plan: MergePlan) -> Journal:
+        """Make a merge's folder and write its plan."""
+        folder.mkdir(mode=0o700, parents=True)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC
+        journal = cls(folder, os.open(folder / _FILE, flags, 0o600))
+        try:
+            journal._append(
+                {
+                    "v": _VERSION,
+                    "merge": merge,
+                    "workspace": os.path.abspath(plan.workspace),
+                    "root": plan.root,
+                    "names": [os.fsdecode(name) for name in plan.names],
+                    "written": [os.fsdecode(name) for name in plan.written],
+                    "ops": [_op_to_json(op) for op in plan.ops],
+                }
+            )
+            for path in (folder, folder.parent):
+                _sync_folder(path)
+        except BaseException:
+            journal.close()
+            raise
+        return journal
+
+    @classmethod
+    def reopen(cls, folder: Path) -> Journal:
+        """Open a journal to append a state."""
+        return cls(folder, os.open(folder / _FILE, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC))
+
+    def reach(self, state: State) -> None:
+        """Note that a state was reached."""
+        self._append({"state": state})
+
+    def close(self) -> None:
+        """Close the file; closing twice is fine."""
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+    def _append(self, value: dict[str, Any]) -> None:
+        line = json.dumps(value, separators=(",", ":")).encode() + b"\n"
+        written = 0
+        while written < len(line):
+            written += os.write(self._fd, line[written:])
+        os.fsync(self._fd)
+
+
+def _sync_folder(path: Path) -> None:
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def read_journal(folder: Path) -> Record | None:
+    """Return what a merge's folder says; None if not even the plan is whole.
+
+    Raises:
+        DecisionUnknown: there is no such folder.
+        StoreDamaged: the plan cannot be understood.
+
+    """
+    try:
+        lines = (folder / _FILE).read_bytes().split(b"\n")
+    except FileNotFoundError as error:
+        if folder.is_dir():
+            return None
+        raise DecisionUnknown(
+            f"There is no merge {folder.name}.", "See which merges there are: cloche changes ID"
+        ) from error
+    if len(lines) < 2:
+        return None
+    try:
+        return _record(folder, json.loads(lines[0]), _last_state(lines[1:]))
+    except (ValueError, KeyError, TypeError) as error:
+        raise StoreDamaged(
+            f"The journal in {folder} cannot be understood.",
+            f"Compare the workspace with the contents in {folder}/pre by hand.",
+        ) from error
+
+
+def _last_state(lines: Sequence[bytes]) -> State:
+    """Return the last state that was noted; a torn last line was not."""
+    state: State = "PLANNED"
+    for line in lines[:-1]:
+        word = json.loads(line)["state"]
+        if word not in get_args(State):
+            raise ValueError(word)
+        state = word
+    return state
+
+
+def _record(folder: Path, value: dict[str, Any], state: State) -> Record:
+    device, inode = value["root"]
+    return Record(
+        value["merge"],
+        folder,
+        value["workspace"],
+        (device, inode),
+        tuple(_op_from_json(op) for op in value["ops"]),
+        tuple(os.fsencode(name) for name in value["names"]),
+        tuple(os.fsencode(name) for name in value["written"]),
+        state,
+    )
+
+
+def _op_to_json(op: Op) -> dict[str, Any]:
+    return {
+        "path": os.fsdecode(op.path),
+        "pre": _entry_to_json(op.pre),
+        "post": _entry_to_json(op.post),
+        "temp_dir": os.fsdecode(op.temp_dir),
+        "wish": op.wish,
+        "mergeable": op.mergeable,
+    }
+
+
+def _op_from_json(value: dict[str, Any]) -> Op:
+    return Op(
+        os.fsencode(value["path"]),
+        _entry_from_json(value["pre"]),
+        _entry_from_json(value["post"]),
+        b"",
+        os.fsencode(value["temp_dir"]),
+        int(value["wish"]),
+        mergeable=bool(value["mergeable"]),
+    )
+
+
+def _entry_to_json(entry: Entry) -> list[Any]:
+    return [entry.kind, entry.mode, entry.digest, entry.size, entry.uid, entry.gid]
+
+
+def _entry_from_json(value: list[Any]) -> Entry:
+    kind, mode, digest, size, uid, gid = value
+    return Entry(kind, int(mode), str(digest), int(size), int(uid), int(gid))
+
+
+def write_attributes(folder: Path, number: int, attributes: dict[str, bytes]) -> None:
+    """Keep the extended attributes of what a step takes away."""
+    if attributes:
+        encoded = {name: base64.b64encode(value).decode() for name, value in attributes.items()}
+        (folder / "pre" / f"{number}.xattrs").write_text(json.dumps(encoded))
+
+
+def read_exactly(folder: Path, number: int, entry: Entry) -> Exactly:
+    """Return what an entry had besides its content, to give it back."""
+    try:
+        encoded = json.loads((folder / "pre" / f"{number}.xattrs").read_text())
+    except FileNotFoundError:
+        encoded = {}
+    pairs = tuple((str(name), base64.b64decode(value)) for name, value in encoded.items())
+    return Exactly(entry.mode, entry.uid, entry.gid, pairs)

@@ -1,0 +1,109 @@
+"""The values of write-back: what is wished for, the operations of a plan, what came of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from blake3 import blake3
+
+from .writeback_tree import NOTHING, Entry
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SideKind = Literal["none", "file", "link", "dir"]
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A path that was left out, or something to tell about it, in one phrase."""
+
+    path: bytes
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One side of a change: a file's content, a link's target, a folder or nothing."""
+
+    kind: SideKind
+    content: bytes = b""
+    executable: bool = False
+    known_digest: str = ""
+    """The content's digest where the content itself is not at hand."""
+
+    @property
+    def digest(self) -> str:
+        """blake3 of the content, hex."""
+        return self.known_digest or blake3(self.content).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Exactly:
+    """Mode, owner and extended attributes that a restored entry gets back."""
+
+    mode: int
+    uid: int
+    gid: int
+    xattrs: tuple[tuple[str, bytes], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """One accepted change: `base` at `old_path` shall become `result` at `new_path`."""
+
+    name: bytes
+    """The path that reports name."""
+    old_path: bytes | None
+    new_path: bytes | None
+    base: Side
+    result: Side
+    exactly: Exactly | None = None
+    """On undo: what the entry had before, instead of the rules for new files."""
+    group: int | None = None
+    """Wishes of one group happen together or not at all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Post:
+    """What an operation leaves at its path."""
+
+    entry: Entry = NOTHING
+    content: bytes = b""
+    exactly: Exactly | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Op:
+    """One step of a merge at one path; `pre` must be found there or the merge is taken back."""
+
+    path: bytes
+    pre: Entry
+    post: Entry
+    content: bytes
+    """A file's content or a link's target to write; empty for removals and folders."""
+    temp_dir: bytes
+    """The folder (b"" is the root) where its temporary name lies: same mount, there to stay."""
+    wish: int
+    """Number of the wish it belongs to, -1 for folders that come or go by themselves."""
+    exactly: Exactly | None = None
+    mergeable: bool = False
+    """Whether an undo may merge lines: text before and after."""
+
+
+@dataclass(frozen=True, slots=True)
+class MergePlan:
+    """What a merge would do. Nothing of a path in `conflicts` or `skipped` is written."""
+
+    workspace: Path
+    root: tuple[int, int]
+    """Device and inode of the workspace that was compared."""
+    ops: tuple[Op, ...]
+    names: tuple[bytes, ...]
+    """The name of each wish, by its number."""
+    written: tuple[bytes, ...]
+    conflicts: tuple[Refusal, ...]
+    skipped: tuple[Refusal, ...]
+    notices: tuple[Refusal, ...]
+    """Things to tell: broken hard links, names that differ only in case, auto-merged files."""

@@ -1,0 +1,215 @@
+"""Running a merge from lock to journal's end, and finishing what a crash interrupted."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import secrets
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from .errors import MergeAborted, SnapshotError, WorkspaceRefused
+from .writeback_commit import Commit, Drift
+from .writeback_journal import Journal, Record, read_journal
+from .writeback_ops import Refusal
+from .writeback_revert import Reverter
+from .writeback_tree import Tree
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from .writeback_ops import MergePlan
+
+LOCK_TIMEOUT_S: Final = 30.0
+"""How long a merge waits for another one of the same workspace."""
+
+_LOCK_POLL_S: Final = 0.05
+_ATTEMPTS: Final = 3
+"""Plans that are tried while files change under the merge."""
+
+
+@dataclass(frozen=True, slots=True)
+class MergeOutcome:
+    """What a merge did; `merge` is its id, the name of its folder ("" if nothing was to do)."""
+
+    merge: str
+    written: tuple[bytes, ...]
+    conflicts: tuple[Refusal, ...]
+    skipped: tuple[Refusal, ...]
+    notices: tuple[Refusal, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Recovered:
+    """A merge that a crash had interrupted; `rolled_back` False: it was complete already."""
+
+    merge: str
+    rolled_back: bool
+    leftovers: tuple[Refusal, ...]
+    """What could not be brought back by itself, and where its contents lie."""
+
+
+def new_merge_id() -> str:
+    """Return an id that sorts by time and cannot be guessed."""
+    return time.strftime("%Y%m%d-%H%M%S-", time.gmtime()) + secrets.token_hex(4)
+
+
+def run_merge(
+    plan: Callable[[], MergePlan],
+    merges_dir: Path,
+    tick: Callable[[str], None] = lambda _name: None,
+) -> MergeOutcome:
+    """Plan and write, once more (three times at most) if a file changes in between.
+
+    `plan` is called under the workspace's lock, so it sees what the write will meet:
+    `run_merge(lambda: plan_merge(…), folder)`. A first plan only finds out the workspace.
+
+    Args:
+        plan: makes a plan of the workspace as it is now.
+        merges_dir: the session's folder of merges.
+        tick: called before each step; for tests.
+
+    Raises:
+        MergeAborted: nothing was written, or all of it was taken back.
+        WorkspaceRefused: the workspace is not there.
+
+    """
+    workspace = plan().workspace
+    with Tree(workspace) as tree, workspace_lock(tree):
+        drifted = b""
+        for _ in range(_ATTEMPTS):
+            made = plan()
+            if made.root != tree.identity:
+                raise _moved(workspace)
+            try:
+                return _write(tree, made, merges_dir, tick)
+            except Drift as drift:
+                drifted = drift.path
+    raise MergeAborted(
+        f"{os.fsdecode(drifted)!a} kept changing while it was merged; nothing was written.",
+        "Stop what writes to it, then merge again.",
+    )
+
+
+def _moved(workspace: Path) -> WorkspaceRefused:
+    return WorkspaceRefused(
+        f"{workspace} is another folder than a moment ago.", "Merge again once it stays in place."
+    )
+
+
+def _write(
+    tree: Tree, plan: MergePlan, merges_dir: Path, tick: Callable[[str], None]
+) -> MergeOutcome:
+    """Carry out one plan."""
+    late: list[Refusal] = []
+    merge = ""
+    if plan.ops:
+        merge = new_merge_id()
+        late = carry_out(tree, plan, merges_dir / merge, merge, tick)
+    return MergeOutcome(merge, plan.written, (*plan.conflicts, *late), plan.skipped, plan.notices)
+
+
+def carry_out(
+    tree: Tree, plan: MergePlan, folder: Path, merge: str, tick: Callable[[str], None]
+) -> list[Refusal]:
+    """Do a plan's steps with a journal; returns what others wrote in that very moment.
+
+    Raises:
+        Drift: a path changed since the plan; nothing is changed by us.
+        MergeAborted: a step failed; all of it was taken back.
+
+    """
+    tick("journal")
+    try:
+        journal = Journal.create(folder, merge, plan)
+    except OSError as error:
+        raise _aborted(error) from error
+    try:
+        return Commit(tree, merge, plan.ops, folder, tick).run(journal)
+    except OSError as error:
+        raise _aborted(error) from error
+    finally:
+        journal.close()
+
+
+def _aborted(error: OSError) -> MergeAborted:
+    name = error.filename
+    where = f" ({os.fsdecode(name)!a})" if isinstance(name, (bytes, str)) else ""
+    return MergeAborted(
+        f"The merge was taken back: {error.strerror}{where}.",
+        "Free space or give yourself write access, then merge again.",
+    )
+
+
+@contextlib.contextmanager
+def workspace_lock(tree: Tree, timeout_s: float = LOCK_TIMEOUT_S) -> Iterator[None]:
+    """Hold the workspace's lock: one merge at a time, from whichever session.
+
+    The lock is on the folder itself, so no file of ours is needed in it.
+
+    Raises:
+        MergeAborted: another merge did not end in time.
+
+    """
+    until = time.monotonic() + timeout_s
+    while True:
+        try:
+            fcntl.flock(tree.fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            break
+        except BlockingIOError as error:
+            if time.monotonic() > until:
+                raise MergeAborted(
+                    f"Another merge into {tree.root} is still running; nothing was written.",
+                    "Wait for it to end, then merge again.",
+                ) from error
+            time.sleep(_LOCK_POLL_S)
+    try:
+        yield
+    finally:
+        fcntl.flock(tree.fd, fcntl.LOCK_UN)
+
+
+def recover(merges_dir: Path) -> list[Recovered]:
+    """Roll back or finish what a crash interrupted; call it before anything else merges.
+
+    A merge whose workspace is not there now is told as a leftover and tried again next time.
+    """
+    try:
+        folders = sorted(path for path in merges_dir.iterdir() if path.is_dir())
+    except FileNotFoundError:
+        return []
+    recovered: list[Recovered] = []
+    for folder in folders:
+        record = read_journal(folder)
+        if record is not None and record.state in ("PLANNED", "PREPARED", "COMMITTED"):
+            recovered.append(_recover_safely(record))
+    return recovered
+
+
+def _recover_safely(record: Record) -> Recovered:
+    try:
+        return _recover(record)
+    except SnapshotError as error:
+        reason = f"{error.message} {error.hint}"
+        return Recovered(record.merge, False, (Refusal(os.fsencode(record.workspace), reason),))
+
+
+def _recover(record: Record) -> Recovered:
+    """Bring one interrupted merge to an end."""
+    workspace = Path(record.workspace)
+    with Tree(workspace) as tree:
+        if tree.identity[1] != record.root[1]:
+            raise _moved(workspace)
+        with workspace_lock(tree):
+            reverter = Reverter(tree, record.merge, record.ops, record.folder)
+            complete = record.state == "COMMITTED"
+            left = reverter.finish() if complete else reverter.roll_back(record.state == "PREPARED")
+            journal = Journal.reopen(record.folder)
+            try:
+                journal.reach("DONE" if complete else "ABORTED")
+            finally:
+                journal.close()
+    return Recovered(record.merge, not complete, tuple(left))
