@@ -135,6 +135,10 @@ class BlobWriter:
         self._hash.update(data)
         self._file.write(data)
 
+    def digest(self) -> str:
+        """Give the name of what was written so far."""
+        return self._hash.hexdigest()
+
     def commit(self) -> str:
         """Give the content its name and return that."""
         digest = self._hash.hexdigest()

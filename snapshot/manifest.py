@@ -128,6 +128,16 @@ class Manifest:
         """Every path with its entry, in order."""
         return ((self._path(index), self._entry(index)) for index in range(len(self._ends)))
 
+    def path_of(self, digest: str) -> bytes | None:
+        """Give the first path of a file with this content, or None."""
+        raw = bytes.fromhex(digest)
+        at = self._digests.find(raw)
+        while at >= 0:
+            if at % 32 == 0 and KINDS[self._kinds[at // 32] & 0x7F] == "file":
+                return self._path(at // 32)
+            at = self._digests.find(raw, at + 1)
+        return None
+
     def under(self, folder: bytes) -> Iterator[tuple[bytes, Entry]]:
         """Everything below `folder` (itself not), at any depth, in order; b"" is the root."""
         prefix = folder + b"/" if folder else b""
