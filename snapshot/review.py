@@ -1,395 +1,48 @@
-"""The joint between changes, decisions and write-back: one changed file under review.
+"""The joint between changes, decisions and write-back.
 
 Callers hand in plain values (paths, modes, bytes); nothing here reads a workspace except
 `plan_merge`, which compares it with what was accepted.
-
-How a file's units make its result:
-
-* text: one `Hunk` a group of changed lines. A new file exists once one of its lines is accepted; a
-  deleted one is gone once all of its lines are.
-* what has no lines to decide (empty, binary, link, folder, change of type): one `Aspect`.
-* besides: `mode` (the executable bit alone) and `rename`, each decided apart from the content.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import lru_cache
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING
 
-from blake3 import blake3
-
-from .compose import ACCEPTED, compose
-from .decisions import LETTERS, Mark, state_of
-from .errors import DecisionUnknown
-from .hunks import Aspect, AspectKind, Hunk, Unit, build_hunks, unit_id
-from .intraline import Marked, changed_ranges
-from .lines import BOM, ENDING_NAMES, ending, has_bom, is_binary, split, stem
-from .risk import risk_of
-from .safe_text import decode, is_suspicious, safe_line
+from .decisions import LETTERS, Mark
+from .review_file import (
+    EXECUTABLE,
+    FILE,
+    FOLDER,
+    LINK,
+    ChangedFile,
+    FileResult,
+    FileReview,
+    Kind,
+)
 from .writeback_plan import MergePlan, Side, Wish, make_plan
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Sequence, Set
+    from collections.abc import Collection, Iterable, Sequence
     from pathlib import Path
 
-    from .decisions import Choice, Decisions, State
-
-Kind = Literal["added", "modified", "deleted", "renamed", "mode", "type"]
-
-FILE: Final = "100644"
-EXECUTABLE: Final = "100755"
-LINK: Final = "120000"
-FOLDER: Final = "040000"
-
-MAX_TEXT: Final = 32 << 20
-"""Bytes of a side above which a file is decided as a whole, like a binary one."""
-
-_MEMORY: Final = 4096
-"""Line pairs whose inner differences are remembered."""
-
-
-@dataclass(frozen=True, slots=True)
-class ChangedFile:
-    """One changed path between the base and the agent's tree.
-
-    Modes are octal text as in git's trees: 100644, 100755, 120000 (link), 040000 (folder), ""
-    where the side is not there. `base` and `agent` are blake3 hex digests of the contents ("" where
-    there is none); a link's content is its target.
-    """
-
-    path: bytes
-    kind: Kind
-    old_path: bytes | None = None
-    mode: str = ""
-    old_mode: str = ""
-    base: str = ""
-    agent: str = ""
-    note: str = ""
-    """Why the file is listed but cannot be merged (special, sparse, too large), else empty."""
-
-
-@dataclass(frozen=True, slots=True)
-class FileResult:
-    """What accepted decisions make of a base file; `path` None: the file is gone."""
-
-    path: bytes | None
-    content: bytes
-    mode: str
-
-
-class FileReview:
-    """One changed file: hunks, aspects, counts and what decisions make of it.
-
-    Args:
-        file: what changed; its modes say which sides there are.
-        base: content of the base side, None where there is none.
-        agent: content of the agent's side, None where there is none.
-
-    """
-
-    def __init__(self, file: ChangedFile, base: bytes | None, agent: bytes | None) -> None:
-        self.file = file
-        self.base = base if file.old_mode else None
-        self.agent = agent if file.mode else None
-        self.binary = self._is_binary()
-        """Whether the content is decided as a whole because it is no text."""
-        self.by_lines = self._has_lines()
-        """Whether single lines are decided."""
-        self.old_lines: list[bytes] = split(self.base or b"") if self.by_lines else []
-        """Lines with their terminators; a byte order mark is an element of its own."""
-        self.new_lines: list[bytes] = split(self.agent or b"") if self.by_lines else []
-        self.hunks: tuple[Hunk, ...] = (
-            build_hunks(file.path, self.old_lines, self.new_lines) if self.by_lines else ()
-        )
-        self.aspects: tuple[Aspect, ...] = () if file.note else tuple(self._aspects())
-        self.added, self.removed = self._counts()
-        self.risk = risk_of(
-            file.path, mode=file.mode, old_mode=file.old_mode, agent=agent, base=base
-        )
-        """Empty, or one phrase on why the file can execute by side effect."""
-        self.suspicious = self._is_suspicious()
-        """Bidirectional or invisible characters in added lines, the name or a link's target."""
-        self.notes = tuple(self._notes())
-        """Facts for chips, such as `240 lines: LF → CRLF`."""
-        self.mixed_endings = self._has_mixed_endings()
-        """Whether line endings differ inside of the file, so that each is worth a mark."""
-        self._remember = lru_cache(_MEMORY)(self._intraline)
-
-    # Units and marks
-
-    @property
-    def units(self) -> tuple[Unit, ...]:
-        """Aspects and then hunks: everything that can be decided. Empty with a `note`."""
-        return () if self.file.note else (*self.aspects, *self.hunks)
-
-    def unit(self, id: str) -> Unit:
-        """Return a unit by its id.
-
-        Raises:
-            DecisionUnknown: there is none.
-
-        """
-        for unit in self.units:
-            if unit.id == id:
-                return unit
-        raise DecisionUnknown(
-            f"{safe_line(decode(self.file.path)).text} has no hunk {safe_line(id).text}.",
-            "List the hunks that there are with `cloche changes ID --json`.",
-        )
-
-    def marks(self, decisions: Decisions, unit: Unit) -> str:
-        """Return the marks of one unit of this file."""
-        return decisions.marks(self.file.path, unit.id, unit.size)
-
-    def state(self, decisions: Decisions) -> State:
-        """Return what the decisions about all units add up to."""
-        return state_of("".join(self.marks(decisions, unit) for unit in self.units))
-
-    def decide(self, choice: Choice, hunks: Sequence[str] = ()) -> list[Mark]:
-        """Translate a decision into marks; without `hunks` (unit ids) it is about every unit.
-
-        Raises:
-            DecisionUnknown: a unit id is not there.
-
-        """
-        units = [self.unit(hunk) for hunk in hunks] if hunks else self.units
-        return [Mark(self.file.path, unit.id, LETTERS[choice] * unit.size) for unit in units]
-
-    def decide_lines(
-        self, decisions: Decisions, choice: Choice, hunk: str, lines: Sequence[int]
-    ) -> Mark:
-        """Return a hunk's marks with single lines changed.
-
-        Raises:
-            DecisionUnknown: the hunk or a line is not there.
-
-        """
-        unit = self.unit(hunk)
-        marks = list(self.marks(decisions, unit))
-        for line in lines:
-            if not 0 <= line < len(marks):
-                raise DecisionUnknown(
-                    f"Hunk {hunk} has {len(marks)} changed lines; there is no number {line}.",
-                    "Count changed lines from 0 in the order of the hunk's rows.",
-                )
-            marks[line] = LETTERS[choice]
-        return Mark(self.file.path, hunk, "".join(marks))
-
-    # Results
-
-    def result(self, decisions: Decisions) -> FileResult | None:
-        """Return the base with what was accepted; None when nothing was accepted."""
-        marks = {unit.id: self.marks(decisions, unit) for unit in self.units}
-        if not any(ACCEPTED in text for text in marks.values()):
-            return None
-        accepted = {aspect.kind for aspect in self.aspects if marks[aspect.id] == ACCEPTED}
-        if self.by_lines:
-            return self._line_result(marks, accepted)
-        return self._whole_result(accepted)
-
-    def _line_result(
-        self, marks: dict[str, str], accepted: Set[AspectKind]
-    ) -> FileResult | None:
-        """Return what accepted lines, mode and name make of the base."""
-        hunk_marks = "".join(marks[hunk.id] for hunk in self.hunks)
-        if not self.file.old_mode and ACCEPTED not in hunk_marks:
-            return None
-        if not self.file.mode and set(hunk_marks) == {ACCEPTED}:
-            return FileResult(None, b"", "")
-        content = compose(self.old_lines, self.new_lines, self.hunks, lambda hunk: marks[hunk.id])
-        return FileResult(self._path(accepted), content, self._mode(accepted))
-
-    def _whole_result(self, accepted: Set[AspectKind]) -> FileResult | None:
-        """Return what a decision about the whole content makes of the base."""
-        if "deletion" in accepted or ("link" in accepted and not self.file.mode):
-            return FileResult(None, b"", "")
-        if not accepted.isdisjoint(("creation", "binary", "link", "type")):
-            return FileResult(self._path(accepted), self.agent or b"", self._mode(accepted, True))
-        if not self.file.old_mode:
-            return None
-        return FileResult(self._path(accepted), self.base or b"", self._mode(accepted))
-
-    def _path(self, accepted: Set[AspectKind]) -> bytes:
-        """Return where the result lies: under the new name only if the rename was accepted."""
-        if self.file.old_path is None or "rename" in accepted:
-            return self.file.path
-        return self.file.old_path
-
-    def _mode(self, accepted: Set[AspectKind], whole: bool = False) -> str:
-        """Return the result's git mode; the executable bit needs a decision of its own."""
-        file = self.file
-        if whole and (file.mode in (LINK, FOLDER) or "type" in accepted):
-            return file.mode
-        if "mode" in accepted:
-            return file.mode
-        return file.old_mode or FILE
-
-    # Facts
-
-    def line_number(self, side: Literal["old", "new"], index: int | None) -> int | None:
-        """Return the 1-based number of a line; None for a byte order mark and for no line."""
-        if index is None:
-            return None
-        bom = has_bom(self.old_lines if side == "old" else self.new_lines)
-        return index + 1 - bom or None
-
-    def span(self, hunk: Hunk) -> tuple[int, int, int, int]:
-        """Return old start, old lines, new start, new lines as in a diff without context."""
-        old_bom, new_bom = has_bom(self.old_lines), has_bom(self.new_lines)
-        old = _span(hunk.old_start, hunk.old_end, old_bom)
-        new = _span(hunk.new_start, hunk.new_end, new_bom)
-        return (*old, *new)
-
-    def intraline(self, old: int, new: int) -> tuple[Marked, Marked]:
-        """Return the differing character ranges of two lines that stand side by side."""
-        return self._remember(old, new)
-
-    def _intraline(self, old: int, new: int) -> tuple[Marked, Marked]:
-        return changed_ranges(decode(stem(self.old_lines[old])), decode(stem(self.new_lines[new])))
-
-    def _modes(self) -> set[str]:
-        return {self.file.old_mode, self.file.mode} - {""}
-
-    def _is_binary(self) -> bool:
-        sides = [side for side in (self.base, self.agent) if side is not None]
-        files = self._modes() <= {FILE, EXECUTABLE}
-        return files and any(is_binary(side) or len(side) > MAX_TEXT for side in sides)
-
-    def _has_lines(self) -> bool:
-        """Return whether there are lines on some side, and only files on both."""
-        return (
-            not self.file.note
-            and not self.binary
-            and self._modes() <= {FILE, EXECUTABLE}
-            and bool(self.base or self.agent)
-        )
-
-    def _aspects(self) -> Iterator[Aspect]:
-        file = self.file
-        if file.old_path is not None:
-            yield self._aspect("rename", f"{decode(file.old_path)} → {decode(file.path)}")
-        kind = self._whole_kind()
-        if kind:
-            yield self._aspect(kind, self._whole_label(kind))
-        if self._mode_changed():
-            yield self._aspect("mode", f"{file.old_mode or FILE} → {file.mode}")
-
-    def _aspect(self, kind: AspectKind, label: str) -> Aspect:
-        file = self.file
-        parts = [kind, file.old_mode, file.mode]
-        if kind not in ("mode", "rename"):
-            parts += [_digest(self.base), _digest(self.agent)]
-        name = unit_id(file.path, file.old_path or b"", *(part.encode() for part in parts))
-        return Aspect(name, kind, label)
-
-    def _whole_kind(self) -> AspectKind | None:
-        """Return what is decided about the content at once, None if that is lines or nothing."""
-        file = self.file
-        if self.by_lines or (
-            self.base == self.agent
-            and file.old_mode
-            and file.mode
-            and (_type(file.old_mode) == _type(file.mode))
-        ):
-            return None
-        if LINK in self._modes() and len({_type(mode) for mode in self._modes()}) == 1:
-            return "link"
-        if not file.old_mode:
-            return "creation"
-        if not file.mode:
-            return "deletion"
-        return "type" if _type(file.old_mode) != _type(file.mode) else "binary"
-
-    def _whole_label(self, kind: AspectKind) -> str:
-        if kind == "link":
-            return f"{decode(self.base or b'') or '–'} → {decode(self.agent or b'') or '–'}"
-        names = [_TYPE_NAMES.get(_type(m), m) for m in (self.file.old_mode, self.file.mode) if m]
-        sizes = [len(side) for side in (self.base, self.agent) if side is not None]
-        if kind == "type":
-            return " → ".join(names)
-        return f"{names[-1]}, " + " → ".join(f"{size} bytes" for size in sizes)
-
-    def _mode_changed(self) -> bool:
-        """Return whether the executable bit of a file changed (a new file starts without)."""
-        file = self.file
-        if file.mode not in (FILE, EXECUTABLE) or file.old_mode in (LINK, FOLDER):
-            return False
-        return file.mode != (file.old_mode or FILE)
-
-    def _counts(self) -> tuple[int, int]:
-        kinds = Counter(change.kind for hunk in self.hunks for change in hunk.changes)
-        return kinds["insert"] + kinds["ending"], kinds["delete"] + kinds["ending"]
-
-    def _is_suspicious(self) -> bool:
-        if is_suspicious(decode(self.file.path)):
-            return True
-        if not self.by_lines:
-            return self.file.mode == LINK and is_suspicious(decode(self.agent or b""))
-        return any(is_suspicious(decode(line)) for line in self._added_lines() if line != BOM)
-
-    def _added_lines(self) -> Iterable[bytes]:
-        changes = (change for hunk in self.hunks for change in hunk.changes)
-        return (self.new_lines[x.new] for x in changes if x.new is not None)
-
-    def _notes(self) -> Iterator[str]:
-        if self.file.note:
-            yield self.file.note
-        if not self.by_lines:
-            return
-        if self.base is not None and self.agent is not None:
-            old_bom, new_bom = has_bom(self.old_lines), has_bom(self.new_lines)
-            if old_bom != new_bom:
-                yield f"byte order mark {'added' if new_bom else 'removed'}"
-        yield from self._ending_notes()
-        if not _is_utf8(self.agent if self.agent is not None else self.base or b""):
-            yield "not UTF-8"
-
-    def _ending_notes(self) -> Iterator[str]:
-        """Yield one summary for each way in which endings alone changed."""
-        ways: Counter[tuple[bytes, bytes]] = Counter()
-        for hunk in self.hunks:
-            for change in hunk.changes:
-                if change.old is not None and change.new is not None:
-                    old, new = self.old_lines[change.old], self.new_lines[change.new]
-                    ways[ending(old), ending(new)] += 1
-        for (old, new), count in sorted(ways.items()):
-            lines = "1 line" if count == 1 else f"{count} lines"
-            yield f"{lines}: {ENDING_NAMES[old]} → {ENDING_NAMES[new]}"
-
-    def _has_mixed_endings(self) -> bool:
-        sides = (self.old_lines, self.new_lines)
-        found = {ending(line) for lines in sides for line in lines}
-        return len(found - {b""}) > 1
-
-
-_TYPE_NAMES: Final = {FILE: "file", LINK: "link", FOLDER: "folder", "160000": "repository"}
-
-
-def _type(mode: str) -> str:
-    """Return a mode without the executable bit."""
-    return FILE if mode == EXECUTABLE else mode
-
-
-def _digest(data: bytes | None) -> str:
-    return "" if data is None else blake3(data).hexdigest()
-
-
-def _span(start: int, end: int, bom: bool) -> tuple[int, int]:
-    """Return the 1-based start and the number of lines; an empty span names the line before."""
-    start, end = max(0, start - bom), max(0, end - bom)
-    return (start + 1 if end > start else start), end - start
-
-
-def _is_utf8(data: bytes) -> bool:
-    try:
-        data.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
-
+    from .decisions import Decisions
+
+__all__ = [
+    "EXECUTABLE",
+    "FILE",
+    "FOLDER",
+    "LINK",
+    "ChangedFile",
+    "FileResult",
+    "FileReview",
+    "Kind",
+    "Reader",
+    "accept_safe",
+    "plan_merge",
+    "plan_reviews",
+    "review_file",
+]
 
 Reader = Callable[[ChangedFile], bytes]
 """Returns the content of one side of a changed file; a link's content is its target."""

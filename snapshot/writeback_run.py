@@ -64,8 +64,8 @@ def run_merge(
 ) -> MergeOutcome:
     """Plan and write, once more (three times at most) if a file changes in between.
 
-    `plan` is called under the workspace's lock, so it sees what the write will meet:
-    `run_merge(lambda: plan_merge(…), folder)`. A first plan only finds out the workspace.
+    `run_merge(lambda: plan_merge(…), folder)`: the plan is made again under the workspace's lock if
+    another merge held it, and whenever a file turns out to be another than planned for.
 
     Args:
         plan: makes a plan of the workspace as it is now.
@@ -77,11 +77,12 @@ def run_merge(
         WorkspaceRefused: the workspace is not there.
 
     """
-    workspace = plan().workspace
-    with Tree(workspace) as tree, workspace_lock(tree):
-        drifted = b""
-        for _ in range(_ATTEMPTS):
-            made = plan()
+    made = plan()
+    workspace = made.workspace
+    drifted = b""
+    with Tree(workspace) as tree, workspace_lock(tree) as waited:
+        for attempt in range(_ATTEMPTS):
+            made = plan() if waited or attempt else made
             if made.root != tree.identity:
                 raise _moved(workspace)
             try:
@@ -145,16 +146,18 @@ def _aborted(error: OSError) -> MergeAborted:
 
 
 @contextlib.contextmanager
-def workspace_lock(tree: Tree, timeout_s: float = LOCK_TIMEOUT_S) -> Iterator[None]:
+def workspace_lock(tree: Tree, timeout_s: float = LOCK_TIMEOUT_S) -> Iterator[bool]:
     """Hold the workspace's lock: one merge at a time, from whichever session.
 
-    The lock is on the folder itself, so no file of ours is needed in it.
+    The lock is on the folder itself, so no file of ours is needed in it. The value is whether
+    somebody else had it.
 
     Raises:
         MergeAborted: another merge did not end in time.
 
     """
     until = time.monotonic() + timeout_s
+    waited = False
     while True:
         try:
             fcntl.flock(tree.fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -165,9 +168,10 @@ def workspace_lock(tree: Tree, timeout_s: float = LOCK_TIMEOUT_S) -> Iterator[No
                     f"Another merge into {tree.root} is still running; nothing was written.",
                     "Wait for it to end, then merge again.",
                 ) from error
+            waited = True
             time.sleep(_LOCK_POLL_S)
     try:
-        yield
+        yield waited
     finally:
         fcntl.flock(tree.fd, fcntl.LOCK_UN)
 
