@@ -170,7 +170,7 @@ def _agent(document: Document, name: str, value: Any) -> Agent:
     if not _AGENT_NAME.match(name):
         raise document.error(key, "an agent's name is small letters, digits and . _ - (40 at most)")
     given = _mapping(document, key, value, ("command", "env", "description"))
-    command = _texts(document, (*key, "command"), given.get("command"))
+    command = _texts(document, (*key, "command"), given.get("command") or [])
     if not command:
         raise document.error(key, f"the agent '{name}' needs a command", "command: [program, arg]")
     env = _environment(document, (*key, "env"), given.get("env"))

@@ -36,7 +36,9 @@ class Document:
     places: dict[Key, tuple[int, int]] = field(default_factory=dict[Key, tuple[int, int]])
 
     def error(self, key: Key, sentence: str, hint: str = "") -> AppError:
-        """Make the error that says `sentence` about the value at `key`."""
+        """Make the error about the value at `key`, or about what it should stand in."""
+        while key and key not in self.places:
+            key = key[:-1]
         line, column = self.places.get(key, (1, 1))
         return config_error(self.path, line, column, sentence, hint)
 

@@ -33,6 +33,9 @@ KILLED: Final = 137
 
 ENVIRONMENT: Final = {"TERM": "xterm-256color", "COLORTERM": "truecolor", "LANG": "C.UTF-8"}
 
+EOF_NOTE: Final = b"\x1b[999H\r\n[EOF - dtach terminating]\r\n"
+"""What dtach itself adds at the end; the agent did not print it."""
+
 WRITE_FILE: Final = 'umask 077; mkdir -p -- "$(dirname -- "$1")" && cat > "$1"'
 """Puts standard input into a file of the agent's world; the path is an argument, never text."""
 
@@ -98,7 +101,7 @@ class AgentTerminal:
 
     async def _take(self, data: bytes) -> None:
         self.last_output = time.monotonic()
-        self._terminal.append(data)
+        self._terminal.append(data.replace(EOF_NOTE, b""))
         if self.server is not None:
             await self.server.changed()
             await self.server.room()

@@ -38,7 +38,8 @@ def run(arguments: Sequence[str]) -> int:
     logging.basicConfig(
         stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s"
     )
-    logging.getLogger("asyncssh").setLevel(logging.WARNING)
+    for name in ("asyncssh", "qemu.qmp"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
     log.info("keeper %d of %s", os.getpid(), options.folder)
     asyncio.run(_serve(options.folder, start=options.start))
     return 0

@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from app.config import Defaults, load_config, tighten
+from app.errors import AppError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def configured(folder: Path, text: str) -> Path:
+    (folder / "config.yaml").write_text(text)
+    return folder
+
+
+def test_without_a_file_everything_has_its_default(tmp_path: Path) -> None:
+    config = load_config(tmp_path)
+    assert config.defaults == Defaults()
+    assert set(config.agents) == {"shell", "demo"}
+
+
+def test_agents_and_defaults_are_read(tmp_path: Path) -> None:
+    config = load_config(
+        configured(
+            tmp_path,
+            "defaults: {memory: 4096, git: none, exclude: ['*.bin']}\n"
+            "agents:\n  mine:\n    command: [run-me, --fast]\n    env: {A: 'x'}\n",
+        )
+    )
+    assert config.defaults == Defaults(memory=4096, git="none", exclude=("*.bin",))
+    assert config.agents["mine"].command == ("run-me", "--fast")
+    assert config.agents["mine"].env == {"A": "x"}
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "words"),
+    [
+        ("default: {}\n", 1, "unknown key 'default'"),
+        ("defaults:\n  memry: 1\n", 2, "unknown key 'memry'"),
+        ("defaults:\n  memory: lots\n", 2, "whole number from 256"),
+        ("defaults:\n  vcpus: 0\n", 2, "whole number from 1"),
+        ("defaults:\n  vcpus: true\n", 2, "whole number"),
+        ("defaults:\n  accel: magic\n", 2, "one of auto, kvm, tcg"),
+        ("defaults:\n  exclude: '*.o'\n", 2, "must be a list"),
+        ("defaults:\n  exclude:\n  - 3\n", 3, "text of one line"),
+        ("agents:\n  Bad Name:\n    command: [a]\n", 2, "small letters"),
+        ("agents:\n  mine: {}\n", 2, "needs a command"),
+        ("agents:\n  mine: {command: x}\n", 2, "must be a list"),
+        ("agents:\n  mine: {command: []}\n", 2, "needs a command"),
+        ("agents:\n  mine:\n    command: [a]\n    env: {'1A': b}\n", 4, "not a name of a variable"),
+        ("agents:\n  mine:\n    command: [a]\n    env: {A: 1}\n", 4, "must be a text"),
+        ("- a\n", 1, "must stand a mapping"),
+    ],
+)
+def test_faults_name_their_line(tmp_path: Path, text: str, line: int, words: str) -> None:
+    with pytest.raises(AppError) as caught:
+        load_config(configured(tmp_path, text))
+    assert f"config.yaml:{line}:" in caught.value.message
+    assert words in caught.value.message
+    assert caught.value.hint
+
+
+def test_a_near_miss_is_suggested(tmp_path: Path) -> None:
+    with pytest.raises(AppError) as caught:
+        load_config(configured(tmp_path, "defaults: {memroy: 512}\n"))
+    assert caught.value.hint == "Did you mean: memory"
+
+
+def test_a_project_may_tighten(tmp_path: Path) -> None:
+    (tmp_path / ".cloche.yaml").write_text("memory: 512\ngit: none\nexclude: [secret/]\n")
+    tight = tighten(Defaults(exclude=("*.bin",)), tmp_path)
+    assert (tight.memory, tight.git, tight.vcpus) == (512, "none", 2)
+    assert tight.exclude == ("*.bin", "secret/")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("memory: 8192\n", "only lower 'memory'"),
+        ("git: full\n", "not widen 'git'"),
+        ("agents: {evil: {command: [a]}}\n", "unknown key 'agents'"),
+        ("accel: kvm\n", "unknown key 'accel'"),
+        ("env: {A: b}\n", "unknown key 'env'"),
+    ],
+)
+def test_a_project_may_do_nothing_else(tmp_path: Path, text: str, words: str) -> None:
+    (tmp_path / ".cloche.yaml").write_text(text)
+    with pytest.raises(AppError) as caught:
+        tighten(Defaults(git="none"), tmp_path)
+    assert ".cloche.yaml:1:" in caught.value.message
+    assert words in caught.value.message
