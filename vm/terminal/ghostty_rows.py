@@ -244,6 +244,8 @@ class RowReader:
             return self._mixed_row(raw, rows)
         points = (number >> 2 & masks.point).to_bytes(width * 8, "little")
         text = points.decode("utf-32-le", "replace")[::2].replace("\0", " ")
+        if not text.isprintable():
+            return self._mixed_row(raw, rows)
         styles = number & masks.style
         if not styles:
             return Row(text, (Run(self.colors.plain(), width, width),))

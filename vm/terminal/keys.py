@@ -90,7 +90,7 @@ def parse(key: str, character: str | None) -> Key | str:
         space = base == "space"
         return Key(NAMED[base], modifiers, " " if space else "", 32 if space else 0)
     symbol = CHARACTERS.get(base, base)
-    if len(symbol) != 1:
+    if len(symbol) != 1 or not symbol.isprintable():
         # a character that Textual knows by its Unicode name only, such as grinning_face
         return _printable(character)
     return _symbol_key(symbol, modifiers, character)
@@ -98,7 +98,7 @@ def parse(key: str, character: str | None) -> Key | str:
 
 def _split(key: str) -> tuple[Modifier, str]:
     *names, base = key[:MAX_KEY].split("+")
-    if not base:  # the plus key itself
+    if not base and names:  # the plus key itself
         names, base = [name for name in names if name], "+"
     found = Modifier(0)
     for name in names:
