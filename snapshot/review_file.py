@@ -236,6 +236,15 @@ class FileReview:
         new = span_of(hunk.new_start, hunk.new_end, new_bom)
         return (*old, *new)
 
+    def text(self, side: Literal["old", "new"]) -> str:
+        """Return a side's text for highlighting; line n of it is element n of the side's lines.
+
+        A byte order mark, which is an element of its own, becomes an empty line.
+        """
+        lines = self.old_lines if side == "old" else self.new_lines
+        bom = has_bom(lines)
+        return ("\n" if bom else "") + decode(b"".join(lines[bom:]))
+
     def intraline(self, old: int, new: int) -> tuple[Marked, Marked]:
         """Return the differing character ranges of two lines that stand side by side."""
         return self._remember(old, new)
