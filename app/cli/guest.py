@@ -8,6 +8,7 @@ import os
 import shlex
 import socket
 import sys
+import threading
 from typing import TYPE_CHECKING, Any, Final
 
 import asyncssh
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 
     from app.cli.output import Output
     from app.protocol import ExecResult
+
+READ_AHEAD: Final = 8
+"""Chunks of stdin that wait for the guest."""
 
 EXEC_JSON_S: Final = 600.0
 """Bound on a command whose output is collected, unless --timeout-s says otherwise."""
@@ -114,20 +118,35 @@ async def _pump(process: asyncssh.SSHClientProcess[bytes]) -> int:
 
 
 async def _feed(process: asyncssh.SSHClientProcess[bytes]) -> None:
-    reader = asyncio.StreamReader()
-    loop = asyncio.get_running_loop()
-    transport, _ = await loop.connect_read_pipe(
-        lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(os.dup(0), "rb", buffering=0)
+    chunks: asyncio.Queue[bytes] = asyncio.Queue()
+    room = threading.Semaphore(READ_AHEAD)
+    reader = threading.Thread(
+        target=_read_stdin, args=(asyncio.get_running_loop(), chunks, room), daemon=True
     )
+    reader.start()
     try:
-        while data := await reader.read(1 << 15):
+        while data := await chunks.get():
             process.stdin.write(data)
             await process.stdin.drain()
+            room.release()
         process.stdin.write_eof()
     except (BrokenPipeError, asyncssh.Error):
         return  # the program ended without reading all of its input
-    finally:
-        transport.close()
+
+
+def _read_stdin(
+    loop: asyncio.AbstractEventLoop, chunks: asyncio.Queue[bytes], room: threading.Semaphore
+) -> None:
+    # in a thread of its own: stdin may be a plain file, which no event loop can wait for, and a
+    # read that nobody needs any more must not keep the command from ending
+    data = b"-"
+    while data:
+        room.acquire()
+        data = os.read(0, 1 << 15)
+        try:
+            loop.call_soon_threadsafe(chunks.put_nowait, data)
+        except RuntimeError:
+            return  # the command has ended
 
 
 async def _drain(stream: asyncssh.SSHReader[bytes], descriptor: int) -> None:

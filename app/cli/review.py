@@ -120,30 +120,41 @@ async def _lines(client: SessionClient, file: FileChange) -> list[str]:
         base,
         agent,
     )
-    return list(_unified(RowModel(review, "unified"), review))
+    return _unified(RowModel(review, "unified"))
 
 
-def _unified(model: RowModel, review: FileReview) -> list[str]:
+def _unified(model: RowModel) -> list[str]:
+    """Return the rows as a unified diff; the ids of the hunks stand in the headers."""
     lines: list[str] = []
-    last: int | None = -1
+    block: list[Row] = []
     for start in range(0, len(model), WINDOW):
         for row in model.rows(start, start + WINDOW):
-            if row.hunk is not None and row.hunk != last:
-                last = row.hunk
-                hunk = review.hunks[row.hunk]
-                lines.append(f"@@ -{hunk.old_start + 1} +{hunk.new_start + 1} @@ {hunk.id}")
-            lines += _row(row)
-    return lines
+            if row.kind == "fold":
+                lines += _block(block, model)
+                block = []
+            else:
+                block.append(row)
+    return lines + _block(block, model)
 
 
-def _row(row: Row) -> list[str]:
-    if row.kind == "fold":
+def _block(rows: list[Row], model: RowModel) -> list[str]:
+    """Return the rows between two folds with their header."""
+    if not rows:
         return []
+    old = [row.old_no for row in rows if row.old_no is not None and row.kind != "insert"]
+    new = [row.new_no for row in rows if row.new_no is not None and row.kind != "delete"]
+    hunks = model.review.hunks
+    ids = dict.fromkeys(hunks[row.hunk].id for row in rows if row.hunk is not None)
+    span = f"-{old[0] if old else 0},{len(old)} +{new[0] if new else 0},{len(new)}"
+    return [f"@@ {span} @@ {' '.join(ids)}", *(_row(row) for row in rows)]
+
+
+def _row(row: Row) -> str:
     if row.kind == "delete":
-        return [f"-{row.old_text}"]
+        return f"-{row.old_text}{row.old_end}"
     if row.kind == "insert":
-        return [f"+{row.new_text}"]
-    return [f" {row.new_text if row.new_text is not None else row.old_text}"]
+        return f"+{row.new_text}{row.new_end}"
+    return f" {row.new_text if row.new_text is not None else row.old_text}"
 
 
 def _json(file: FileChange, lines: list[str]) -> dict[str, Any]:

@@ -33,6 +33,7 @@ def run(arguments: Sequence[str]) -> int:
     parser.add_argument("--lock", type=int, required=True)
     parser.add_argument("--start", action="store_true")
     options = parser.parse_args(arguments)
+    os.set_inheritable(options.lock, False)  # QEMU outlives us and must not hold our lock
     if os.fork() > 0:
         return 0
     logging.basicConfig(
