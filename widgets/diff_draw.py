@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rich.segment import Segment
 from textual.strip import Strip
 
-from widgets.cells import Piece, cells, fit, total, two_sided
+from widgets.cells import Piece, total, two_sided
 from widgets.diff_text import Expanded, styled, window, wrap_starts, wrapped_height
 
 if TYPE_CHECKING:
@@ -157,7 +157,10 @@ class RowPainter:
         on = self._background(kind, state)
         numbers = [row.old_no if kind != "+" else None, row.new_no if kind != "-" else None]
         text = " ".join(self._number(number, look.digits, line) for number in numbers)
-        gutter = [(text, self._number_style(on, state)), self._sign(kind, on, line, state)]
+        gutter = [
+            (text, self._number_style(on, state)),
+            self._sign(kind, on, line, state, warn=row.suspicious),
+        ]
         return gutter + self._code(row, side, kind, line, look, state, on)
 
     def _side(
@@ -173,7 +176,7 @@ class RowPainter:
         on = self._background(kind, state)
         gutter = [
             (self._number(number, look.digits, line), self._number_style(on, state)),
-            self._sign(kind, on, line, state),
+            self._sign(kind, on, line, state, warn=row.suspicious),
         ]
         return gutter + self._code(row, side, kind, line, look, state, on)
 
@@ -185,7 +188,7 @@ class RowPainter:
             return self.paint("foreground", "selection", "b")
         return self.paint("diff-number", on)
 
-    def _sign(self, kind: str, on: str, line: int, state: RowState) -> Piece:
+    def _sign(self, kind: str, on: str, line: int, state: RowState, *, warn: bool = False) -> Piece:
         token = {"-": "diff-removed", "+": "diff-added"}.get(kind, "muted")
         if state.decision == "rejected":
             token = "muted"
@@ -193,6 +196,8 @@ class RowPainter:
         if line:
             shown = self.glyphs.wrap
             token = "faint"
+        if warn and not line:
+            return (f"{self.glyphs.stalled}{shown} ", self.paint("warning", on, "b"))
         return (f" {shown} ", self.paint(token, on, "b"))
 
     def _background(self, kind: str, state: RowState) -> str:
@@ -218,17 +223,17 @@ class RowPainter:
             (spans, marks, finds),
             lambda name, layer: self._style(name, layer, kind, on, state),
         )
-        if row.suspicious and not line:
-            pieces = [*pieces, (" ⚠ hidden characters", self.paint("warning", on, "b"))]
+        ending = row.old_end if side == "old" else row.new_end
+        if ending and last == len(expanded.text):
+            pieces.append((ending, self.paint("warning", on)))
         return self._padded(pieces, expanded.text, last, width, look, on)
 
     def _padded(
         self, pieces: list[Piece], text: str, last: int, width: int, look: Look, on: str
     ) -> list[Piece]:
         room = width - total(pieces)
-        if room < 0:
-            joined = "".join(part for part, _ in pieces)
-            return [(fit(joined, width, self.glyphs.more), self.paint("warning", on, "b"))]
+        if room < 0:  # only a mark at the end had no room
+            return pieces[:-1]
         if room == 0 and last < len(text) and not look.wrap and pieces:
             tail, style = pieces[-1]
             pieces[-1] = (tail[:-1], style)
@@ -258,12 +263,16 @@ class RowPainter:
         return paint(token, on)
 
     def _marks_of(self, row: DiffRow, side: Side) -> Sequence[tuple[int, int]]:
-        if row.old is None or row.new is None:
+        old, new = row.old, row.new
+        if old is None and new is not None:
+            old = self.document.partner("new", new)
+        elif new is None and old is not None:
+            new = self.document.partner("old", old)
+        if old is None or new is None:
             return ()
-        key = (row.old, row.new)
-        found = self._marks.get(key)
+        found = self._marks.get((old, new))
         if found is None:
-            found = self._marks[key] = self.document.intraline(*key)
+            found = self._marks[old, new] = self.document.intraline(old, new)
         return found[0 if side == "old" else 1]
 
 
@@ -278,6 +287,3 @@ def find_ranges(text: str, needle: str) -> list[tuple[int, int]]:
         ranges.append((at, at + len(wanted)))
         at = folded.find(wanted, at + max(1, len(wanted)))
     return ranges
-
-
-__all__ = ["EDGE", "Look", "RowPainter", "RowState", "cells", "find_ranges", "row_height"]

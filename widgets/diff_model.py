@@ -77,6 +77,16 @@ class DiffRow(Protocol):
         ...
 
     @property
+    def old_end(self) -> str:
+        """What to draw after the old text: a mark for its line ending, or nothing."""
+        ...
+
+    @property
+    def new_end(self) -> str:
+        """What to draw after the new text."""
+        ...
+
+    @property
     def suspicious(self) -> bool:
         """The line holds characters that hide or reorder others."""
         ...
@@ -114,6 +124,10 @@ def _no_marks(_old: int, _new: int) -> tuple[Ranges, Ranges]:
     return (), ()
 
 
+def _no_partner(_side: Side, _line: int) -> int | None:
+    return None
+
+
 @dataclass(frozen=True)
 class DiffDocument:
     """One file for the pane. Its *units* are the aspects and then the hunks."""
@@ -131,5 +145,7 @@ class DiffDocument:
     """Number of lines of either side."""
     intraline: Callable[[int, int], tuple[Ranges, Ranges]] = _no_marks
     """Marks of an old and a new line that stand side by side."""
+    partner: Callable[[Side, int], int | None] = _no_partner
+    """The other side's line that stands beside a changed line of this side."""
     spans: dict[Side, Spans] = field(default_factory=dict[Side, Spans])
     """Syntax colours; they arrive later than the text."""

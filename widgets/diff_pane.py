@@ -86,7 +86,8 @@ class DiffPane(LineView, can_focus=True):
         self._tops: list[int] | None = None
         self._overview: Overview | None = None
 
-    # What to show ------------------------------------------------------------------------------
+    # What to show
+
     def show(self, document: DiffDocument | None, decisions: Sequence[str] = ()) -> None:
         """Show a file from its first hunk on; None shows nothing."""
         self.document = document
@@ -160,7 +161,8 @@ class DiffPane(LineView, can_focus=True):
         self._overview = None
         super()._theme_changed(_theme)
 
-    # Rows: aspects, then notes, then the rows of the model ---------------------------------------
+    # Rows: aspects, then notes, then the rows of the model
+
     @property
     def aspect_count(self) -> int:
         """How many of the units are about the whole file."""
@@ -233,7 +235,8 @@ class DiffPane(LineView, can_focus=True):
         row = bisect_right(self.tops, y) - 1
         return row, y - self.tops[row]
 
-    # Drawing -------------------------------------------------------------------------------------
+    # Drawing
+
     @property
     def painter(self) -> RowPainter:
         """Draws rows of the current document."""
@@ -351,7 +354,8 @@ class DiffPane(LineView, can_focus=True):
         """Show that the keys go elsewhere."""
         self.redraw()
 
-    # Moving --------------------------------------------------------------------------------------
+    # Moving
+
     def go_to(self, row: int, *, center: bool = False) -> None:
         """Put the cursor on a row and bring it into sight."""
         row = max(0, min(row, self.total_rows - 1))
@@ -436,7 +440,8 @@ class DiffPane(LineView, can_focus=True):
                 return True
         return False
 
-    # Mouse ---------------------------------------------------------------------------------------
+    # Mouse
+
     def on_click(self, event: events.Click) -> None:
         """Put the cursor where the pointer is; a click on a fold opens it."""
         if self.document is None:

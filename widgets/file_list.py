@@ -69,13 +69,13 @@ class FileList(LineList[FileRow]):
         edge = glyphs.edge if selected else " "
         sign = getattr(glyphs, item.decision) if not item.note else glyphs.note
         right = self._counts(item, on)
-        room = width - 5 - sum(cells(text) for text, _ in right) - 1
+        room = width - 6 - sum(cells(text) for text, _ in right) - 1
         quiet = item.decision in ("rejected",) or item.note
         left: list[Piece] = [
             (edge, paint("accent" if self.has_focus else "faint", on)),
             (f"{sign}", paint(DECISION_TOKENS[item.decision], on, "b")),
             self._flag(item, on),
-            (f"{item.letter} ", paint("muted", on)),
+            (f" {item.letter} ", paint("muted", on)),
             (
                 shorten_path(item.path, max(4, room), glyphs.ellipsis),
                 paint("muted" if quiet else "foreground", on),

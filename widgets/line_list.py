@@ -69,7 +69,8 @@ class LineList(LineView, Generic[Item], can_focus=True):
         self._rows: list[tuple[int, int]] = []
         self._first_row: list[int] = []
 
-    # What a subclass says ----------------------------------------------------------------------
+    # What a subclass says
+
     def item_key(self, item: Item) -> str | None:
         """Return the name of an item that can be chosen, or None."""
         raise NotImplementedError
@@ -82,7 +83,8 @@ class LineList(LineView, Generic[Item], can_focus=True):
         """Draw one line of an item."""
         raise NotImplementedError
 
-    # State -------------------------------------------------------------------------------------
+    # State
+
     @property
     def current(self) -> Item | None:
         """The item under the cursor."""
@@ -146,7 +148,8 @@ class LineList(LineView, Generic[Item], can_focus=True):
         elif bottom >= self.scroll_offset.y + self.size.height:
             self.scroll_to(y=bottom - self.size.height + 1, animate=False)
 
-    # Drawing -----------------------------------------------------------------------------------
+    # Drawing
+
     def row_key(self, row: int) -> object:
         """Tell rows under the cursor apart, and lists with the focus."""
         return (row, self._rows[row][0] == self.cursor, self.has_focus)
@@ -164,7 +167,8 @@ class LineList(LineView, Generic[Item], can_focus=True):
         """Show that the keys go elsewhere."""
         self.redraw()
 
-    # What the user does ------------------------------------------------------------------------
+    # What the user does
+
     def action_move(self, step: int) -> None:
         """Go to the next item that can be chosen."""
         position = self.cursor + step

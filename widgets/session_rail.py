@@ -32,7 +32,9 @@ class SessionRow:
     agent: str
     name: str
     status: str
-    """The state in words with its age, such as `working 3m`."""
+    """The state in words."""
+    age: str = ""
+    """How long ago the session began, such as `3m`."""
     added: int = 0
     removed: int = 0
     files: int = 0
@@ -76,12 +78,15 @@ class SessionRail(LineList[RailItem]):
     SessionRail { width: 1fr; height: 1fr; background: $surface; }
     """
 
+    pulse = False
+    """Every other second the sign of a working session is drawn quietly."""
+
     def item_key(self, item: RailItem) -> str | None:
-        """Headings have none."""
+        """Return no key for headings."""
         return item.key if isinstance(item, SessionRow) else None
 
     def item_height(self, item: RailItem) -> int:
-        """Two lines for a session."""
+        """Give a session two lines."""
         return 2 if isinstance(item, SessionRow) else 1
 
     def blank_style_token(self) -> str:
@@ -100,16 +105,24 @@ class SessionRail(LineList[RailItem]):
         edge_token = "accent" if self.has_focus else "faint"
         edge = (self.glyphs.edge if selected else " ", paint(edge_token, on))
         pieces = self._first(item, on, width) if line == 0 else self._second(item, on, width)
-        return two_sided([edge, *pieces], [], width, paint(on=on), self.glyphs.ellipsis)
+        right = [(f" {item.age} ", paint("muted", on))] if line == 0 else []
+        return two_sided([edge, *pieces], right, width, paint(on=on), self.glyphs.ellipsis)
+
+    def beat(self, *, quiet: bool) -> None:
+        """Move the signs of working sessions."""
+        if any(isinstance(item, SessionRow) and item.state == "working" for item in self.items):
+            self.pulse = quiet
+            self.redraw()
 
     def _first(self, row: SessionRow, on: str, width: int) -> list[Piece]:
         paint = self.paint
         number = str(row.number) if row.number else " "
+        beat = "muted" if self.pulse and row.state == "working" else f"state-{row.state}"
         room = max(4, width - 18)
         name_token = "foreground" if row.live else "muted"
         return [
             (f"{number} ", paint("muted", on)),
-            (f"{row.sign} ", paint(f"state-{row.state}", on, "b")),
+            (f"{row.sign} ", paint(beat, on, "b")),
             (f"{cut(row.name, room, self.glyphs.ellipsis)}  ", paint(name_token, on, "b")),
             (row.agent, paint("muted", on)),
         ]
@@ -120,10 +133,10 @@ class SessionRail(LineList[RailItem]):
         if row.message:
             return [blank, (row.message, paint(f"state-{row.state}", on))]
         status = (row.status, paint(f"state-{row.state}", on))
-        changes = change_pieces(row, glyphs, paint, on, files=width >= 30)
+        changes = change_pieces(row, glyphs, paint, on, files=width >= 34)
         if not changes:
             return [blank, status]
-        return [blank, status, (f" {glyphs.dot} ", paint("faint", on)), *changes]
+        return [blank, status, (f" {glyphs.dot} ", paint("muted", on)), *changes]
 
 
 @dataclass(frozen=True, slots=True)

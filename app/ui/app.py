@@ -2,12 +2,174 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import locale
+import os
+from typing import TYPE_CHECKING, ClassVar
+
+from textual import events, on, work
+from textual.app import App, SystemCommand
+from textual.binding import Binding, BindingType
+from textual.signal import Signal
+
+from app.errors import AppError
+from app.ui.failures import told
+from app.ui.fleet_screen import FleetScreen
+from app.ui.help_screen import HelpScreen
+from app.ui.messages import SessionsArrived, TaskFailed
+from app.ui.review_screen import ReviewScreen
+from app.ui.theming import install_themes
+from app.ui.work_screen import WorkScreen
+from snapshot.errors import SnapshotError
+from themes.glyphs import ASCII, UNICODE, Glyphs
+from themes.palette import DEFAULT, builtin_palettes
+from vm.errors import VMError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
+    from textual._path import CSSPathType
+    from textual.screen import Screen
+
     from app.paths import Paths
+    from app.protocol import SessionInfo
+    from app.services.ports import FleetPort
+    from app.ui.terminals import Terminals
+
+
+class ClocheApp(App[None], inherit_bindings=False):
+    """Knows the sessions and which screen is shown; the screens do the rest.
+
+    Textual's own application keys (ctrl+q, ctrl+c, ctrl+p) are not inherited: they belong to the
+    agents. The command palette is reached by a key of the screens.
+    """
+
+    TITLE = "cloche"
+    CSS_PATH: ClassVar[CSSPathType | None] = ["shared.tcss", "fleet.tcss", "review.tcss"]
+    ESCAPE_TO_MINIMIZE = False
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("f1", "help", "help", show=False, id="app.help-f1"),
+        Binding("f2", "command_palette", "commands", show=False, id="app.palette"),
+        Binding("ctrl+q", "leave", "leave", show=False, id="app.leave-ctrl-q"),
+    ]
+
+    failures = (AppError, VMError, SnapshotError, OSError, TimeoutError)
+    """What a worker turns into a sentence; anything else is a bug and ends the program."""
+
+    def __init__(
+        self,
+        workspace: Path,
+        fleet: FleetPort,
+        terminals: Terminals,
+        *,
+        glyphs: Glyphs = UNICODE,
+        theme: str = DEFAULT,
+    ) -> None:
+        super().__init__()
+        self.workspace = workspace
+        self.fleet = fleet
+        self.terminals = terminals
+        self.glyphs = glyphs
+        self.sessions: tuple[SessionInfo, ...] = ()
+        self.sessions_changed: Signal[tuple[SessionInfo, ...]] = Signal(self, "sessions")
+        install_themes(self, theme)
+
+    def get_default_screen(self) -> Screen[None]:
+        """Begin with the fleet."""
+        return FleetScreen(self.glyphs)
+
+    def on_mount(self) -> None:
+        """Begin to follow the sessions."""
+        self.follow_sessions()
+        self.start_terminals()
+
+    @work(group="sessions", exclusive=True, exit_on_error=True)
+    async def follow_sessions(self) -> None:
+        """Turn each change of the list into a message."""
+        try:
+            async for sessions in self.fleet.watch():
+                self.post_message(SessionsArrived(sessions))
+        except self.failures as error:
+            self.post_message(TaskFailed(*told(error)))
+
+    @work(group="terminals", exclusive=True, exit_on_error=True)
+    async def start_terminals(self) -> None:
+        """Make terminals ready, or say why this host cannot show any."""
+        try:
+            await self.terminals.start()
+        except self.failures as error:
+            self.post_message(TaskFailed(*told(error)))
+
+    @on(SessionsArrived)
+    def show_sessions(self, message: SessionsArrived) -> None:
+        """Tell the screens."""
+        gone = {info.id for info in self.sessions} - {info.id for info in message.sessions}
+        for session_id in gone:
+            self.terminals.forget(session_id)
+        self.sessions = tuple(message.sessions)
+        self.sessions_changed.publish(self.sessions)
+
+    @on(TaskFailed)
+    def show_failure(self, message: TaskFailed) -> None:
+        """Say on the screen that is shown what did not work."""
+        if isinstance(self.screen, WorkScreen):
+            self.screen.say(message.text, message.hint, "error")
+
+    async def on_event(self, event: events.Event) -> None:
+        """Give the next key to an open question or to the prefix, wherever the focus is."""
+        if isinstance(event, events.Key) and not event.is_forwarded:
+            screen = self.screen
+            if isinstance(screen, WorkScreen) and await screen.take_key(event):
+                return
+        await super().on_event(event)
+
+    # What screens and commands ask for
+
+    def open_review(self, session_id: str) -> None:
+        """Go through the changes of a session."""
+        self.push_screen(ReviewScreen(self.glyphs, session_id))
+
+    def action_help(self) -> None:
+        """Show every key."""
+        if not isinstance(self.screen, HelpScreen):
+            self.push_screen(HelpScreen(type(self.screen), self.glyphs))
+
+    async def action_leave(self) -> None:
+        """End this program; sessions go on."""
+        await self.terminals.close()
+        self.exit()
+
+    def action_theme(self, name: str) -> None:
+        """Use another theme."""
+        if name in builtin_palettes():
+            self.theme = name
+
+    def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
+        """Yield what the command palette offers: the screen's keys by name, themes, leaving."""
+        if isinstance(screen, WorkScreen):
+            for binding in screen.table().values():
+                if binding.show and binding.tooltip:
+                    action = binding.action
+                    yield SystemCommand(
+                        binding.description.capitalize(),
+                        f"{binding.tooltip} (key {binding.key_display or binding.key})",
+                        lambda action=action: screen.run_action(action),
+                    )
+        for palette in builtin_palettes().values():
+            name = palette.name
+            yield SystemCommand(
+                f"Theme: {palette.title}",
+                "Use these colours",
+                lambda name=name: self.action_theme(name),
+            )
+        yield SystemCommand("Keys", "Show every key", self.action_help)
+
+
+def glyphs_of_environment() -> Glyphs:
+    """Return plain signs where the locale is not UTF-8 or `CLOCHE_ASCII` asks for them."""
+    if os.environ.get("CLOCHE_ASCII"):
+        return ASCII
+    return UNICODE if locale.getpreferredencoding(False).lower().startswith("utf") else ASCII
 
 
 def run_workstation(workspace: Path, *, paths: Paths | None = None) -> int:
@@ -15,4 +177,17 @@ def run_workstation(workspace: Path, *, paths: Paths | None = None) -> int:
 
     Sessions go on when it ends. `paths` defaults to those of the environment.
     """
-    raise NotImplementedError
+    from app.paths import Paths as RealPaths
+    from app.services.local import LocalFleet
+    from app.ui.live_terminals import LiveTerminals
+
+    found = paths or RealPaths.from_environment()
+    app = ClocheApp(
+        workspace.resolve(),
+        LocalFleet(found),
+        LiveTerminals(found),
+        glyphs=glyphs_of_environment(),
+        theme=os.environ.get("CLOCHE_THEME", DEFAULT),
+    )
+    app.run()
+    return app.return_code or 0

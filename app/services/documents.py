@@ -1,0 +1,121 @@
+"""One changed file as a document for the diff pane: contents fetched, compared off the loop."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from snapshot.review import ChangedFile, FileReview
+from snapshot.rows import RowModel
+from snapshot.safe_text import safe_name
+from widgets.diff_model import DiffDocument
+
+if TYPE_CHECKING:
+    from app.protocol import FileChange
+    from app.services.ports import SessionPort
+    from snapshot.hunks import Aspect
+    from widgets.diff_model import Side
+
+
+@dataclass(frozen=True)
+class LoadedFile:
+    """A file that can be shown."""
+
+    path: str
+    """As the keeper names it, not as it is shown."""
+    key: str
+    """Names the contents; the same key means the same document."""
+    document: DiffDocument
+    units: tuple[str, ...]
+    """Ids of what can be decided: aspects, then hunks."""
+    review: FileReview
+
+
+def key_of(change: FileChange) -> str:
+    """Return what names the contents of a changed file."""
+    parts = (change.path, change.kind, change.old_path, change.mode, change.old_mode)
+    return "\0".join((*parts, change.base, change.agent, change.note))
+
+
+async def load_file(session: SessionPort, change: FileChange) -> LoadedFile:
+    """Fetch both sides of a changed file and compare them in a thread."""
+    base = await session.blob(change.base) if change.base else None
+    agent = await session.blob(change.agent) if change.agent else None
+    return await asyncio.to_thread(build, change, base, agent)
+
+
+def build(change: FileChange, base: bytes | None, agent: bytes | None) -> LoadedFile:
+    """Compare two contents; everything in the result is safe to print."""
+    file = ChangedFile(
+        path=os.fsencode(change.path),
+        kind=change.kind,
+        old_path=os.fsencode(change.old_path) if change.old_path else None,
+        mode=change.mode,
+        old_mode=change.old_mode,
+        base=change.base,
+        agent=change.agent,
+        note=change.note,
+    )
+    review = FileReview(file, base, agent)
+    return LoadedFile(
+        path=change.path,
+        key=key_of(change),
+        document=document_of(change, review),
+        units=tuple(unit.id for unit in review.units),
+        review=review,
+    )
+
+
+def document_of(change: FileChange, review: FileReview) -> DiffDocument:
+    """Return the pane's view of a compared file."""
+    decidable = bool(review.units)
+    hunks = review.hunks if decidable else ()
+    aspects = review.aspects if decidable else ()
+    return DiffDocument(
+        key=key_of(change),
+        rows=RowModel(review),
+        aspects=tuple(_aspect_text(aspect) for aspect in aspects),
+        notes=_notes(change, review),
+        hunk_sizes=tuple(len(hunk.pairs) for hunk in hunks),
+        lines=(len(review.old_lines), len(review.new_lines)),
+        intraline=review.intraline,
+        partner=_partners(review),
+    )
+
+
+def _aspect_text(aspect: Aspect) -> str:
+    text = f"{aspect.kind}  {aspect.label}"
+    if aspect.kind == "mode":
+        text += "  (executable)" if aspect.label.endswith("755") else "  (no longer executable)"
+    return safe_name(text).text
+
+
+def _notes(change: FileChange, review: FileReview) -> tuple[str, ...]:
+    notes = [f"Cannot be merged: {change.note}."] if change.note else []
+    if change.drift:
+        notes.append("You changed this file since the snapshot; a merge joins both or reports it.")
+    if review.suspicious:
+        notes.append("Hidden or reordering characters: the text may read otherwise than it is.")
+    notes += [note for note in review.notes if note != change.note]
+    return tuple(safe_name(note).text for note in notes)
+
+
+class _partners:
+    """Finds the line that stands beside another one; layouts without pairs need it for marks."""
+
+    def __init__(self, review: FileReview) -> None:
+        self._review = review
+        self._pairs: dict[Side, dict[int, int]] | None = None
+
+    def __call__(self, side: Side, line: int) -> int | None:
+        if self._pairs is None:
+            pairs = [
+                (pair.old, pair.new)
+                for hunk in self._review.hunks
+                for pair in hunk.pairs
+                if pair.old is not None and pair.new is not None
+            ]
+            self._pairs = {"old": dict(pairs), "new": {new: old for old, new in pairs}}
+        return self._pairs[side].get(line)

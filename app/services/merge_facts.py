@@ -1,0 +1,55 @@
+"""What a merge would do or did, in the numbers and paths that the user is shown."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from snapshot.safe_text import safe_name
+
+if TYPE_CHECKING:
+    from app.protocol import Changes, FileChange, MergeReport
+
+
+@dataclass(frozen=True, slots=True)
+class MergeFacts:
+    """All texts are safe to print."""
+
+    written: tuple[str, ...] = ()
+    conflicts: tuple[str, ...] = ()
+    skipped: tuple[tuple[str, str], ...] = ()
+    risky: dict[str, str] = field(default_factory=dict[str, str])
+    """Why a path that goes in is risky."""
+    accepted_hunks: int = 0
+    rejected_hunks: int = 0
+    open_hunks: int = 0
+
+    @property
+    def accepted_text(self) -> str:
+        """How many hunks go in, in words."""
+        noun = "hunk" if self.accepted_hunks == 1 else "hunks"
+        return f"with {self.accepted_hunks} accepted {noun}"
+
+
+def units_in(changes: Changes, decision: str) -> int:
+    """Return how many hunks (and aspects) have a decision; a file without any counts as one."""
+    count = 0
+    for file in changes.files:
+        units = [hunk.decision for hunk in file.hunks] or [file.decision]
+        count += sum(found == decision for found in units)
+    return count
+
+
+def merge_facts(changes: Changes, report: MergeReport) -> MergeFacts:
+    """Join what was decided with what the keeper says."""
+    by_path: dict[str, FileChange] = {file.path: file for file in changes.files}
+    risky = {path: by_path[path].risk for path in report.written if path in by_path}
+    return MergeFacts(
+        written=tuple(safe_name(path).text for path in report.written),
+        conflicts=tuple(safe_name(path).text for path in report.conflicts),
+        skipped=tuple((safe_name(s.path).text, safe_name(s.reason).text) for s in report.skipped),
+        risky={safe_name(path).text: safe_name(why).text for path, why in risky.items() if why},
+        accepted_hunks=units_in(changes, "accepted") + units_in(changes, "mixed"),
+        rejected_hunks=units_in(changes, "rejected"),
+        open_hunks=units_in(changes, "open"),
+    )

@@ -1,0 +1,211 @@
+"""Small typed questions over a screen: what to start, what a merge writes, what it wrote."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+
+from textual import on
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical, VerticalScroll
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widgets import Input, Static
+
+from widgets.agent_list import AgentList, AgentRow
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from textual.app import ComposeResult
+
+    from app.services.merge_facts import MergeFacts
+    from app.services.ports import AgentChoice
+    from themes.glyphs import Glyphs
+
+
+@dataclass(frozen=True, slots=True)
+class NewSession:
+    """What the user wants to start."""
+
+    agent: str
+    workspace: Path
+    name: str
+
+
+class NewSessionDialog(ModalScreen["NewSession | None"]):
+    """Which agent, on which folder, under which name."""
+
+    BINDING_GROUP_TITLE = "New session"
+    AUTO_FOCUS = "AgentList"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "cancel", "back", id="new.cancel"),
+        Binding("down", "app.focus_next", "next field", show=False, id="new.next"),
+        Binding("up", "app.focus_previous", "previous field", show=False, id="new.previous"),
+    ]
+
+    def __init__(self, agents: Sequence[AgentChoice], workspace: Path, glyphs: Glyphs) -> None:
+        super().__init__()
+        self.agents = agents
+        self.workspace = workspace
+        self.glyphs = glyphs
+
+    def compose(self) -> ComposeResult:
+        """Yield the agents and two fields."""
+        with Vertical(classes="dialog"):
+            yield Static("New session", classes="dialog-title", markup=False)
+            yield Static("Agent", classes="label", markup=False)
+            yield AgentList(glyphs=self.glyphs, id="agents")
+            yield Static("Workspace: a copy of it is made", classes="label", markup=False)
+            yield Input(str(self.workspace), id="workspace", compact=True, select_on_focus=False)
+            yield Static("Name, if you like", classes="label", markup=False)
+            yield Input(id="name", compact=True, placeholder="made from the agent's name")
+            yield Static("", id="dialog-error", markup=False)
+            yield Static(key_line([("enter", "start"), ("tab", "next field"), ("esc", "back")]))
+
+    def on_mount(self) -> None:
+        """List the agents."""
+        rows = [AgentRow(agent.name, agent.description) for agent in self.agents]
+        listed = self.query_one(AgentList)
+        listed.set_items(rows)
+        listed.styles.height = max(1, min(8, len(rows)))
+
+    @on(Input.Submitted)
+    @on(AgentList.Chosen)
+    def start(self) -> None:
+        """Check what can be checked at once, and answer."""
+        agent = self.query_one(AgentList).current_key
+        text = self.query_one("#workspace", Input).value.strip()
+        workspace = Path(text).expanduser() if text else self.workspace
+        if agent is None:
+            self._refuse("There is no agent to start.")
+        elif not workspace.is_dir():
+            self._refuse("There is no such folder: write the path of the folder to work on.")
+        else:
+            name = self.query_one("#name", Input).value.strip()
+            self.dismiss(NewSession(agent, workspace.resolve(), name))
+
+    def _refuse(self, text: str) -> None:
+        self.query_one("#dialog-error", Static).update(text)
+        self.query_one("#workspace", Input).focus()
+
+    def action_cancel(self) -> None:
+        """Start nothing."""
+        self.dismiss(None)
+
+
+def key_line(keys: Sequence[tuple[str, str]]) -> Content:
+    """Return keys and what they do in one line."""
+    parts: list[tuple[str, str]] = []
+    for key, label in keys:
+        parts += [(key, "bold $accent"), (f" {label}    ", "$muted")]
+    return Content.assemble(*parts)
+
+
+class MergeDialog(ModalScreen[bool]):
+    """What a merge would write; `y` writes it."""
+
+    BINDING_GROUP_TITLE = "Merge"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("y", "write", "write", id="merge.write", tooltip="Write it into the workspace"),
+        Binding("escape,q", "cancel", "back", id="merge.cancel"),
+    ]
+
+    def __init__(self, facts: MergeFacts, glyphs: Glyphs) -> None:
+        super().__init__()
+        self.facts = facts
+        self.glyphs = glyphs
+
+    def compose(self) -> ComposeResult:
+        """Yield the numbers and the paths behind them."""
+        facts = self.facts
+        keys = [("y", "write it"), ("esc", "back")] if facts.written else [("esc", "back")]
+        with Vertical(classes="dialog"):
+            yield Static("Merge into the workspace", classes="dialog-title", markup=False)
+            yield Static(facts_text(facts, self.glyphs), classes="facts")
+            with VerticalScroll(classes="paths", can_focus=True):
+                yield Static(paths_text(facts, self.glyphs))
+            yield Static(key_line(keys))
+
+    def action_write(self) -> None:
+        """Write, where there is something to write."""
+        if self.facts.written:
+            self.dismiss(True)
+
+    def action_cancel(self) -> None:
+        """Go back to the review."""
+        self.dismiss(False)
+
+
+class MergedDialog(ModalScreen[bool]):
+    """What a merge wrote, with its conflicts; `t` takes it back."""
+
+    BINDING_GROUP_TITLE = "After a merge"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("t", "take_back", "take back", id="merged.undo", tooltip="Undo the whole merge"),
+        Binding("escape,q,enter", "done", "back", id="merged.done"),
+    ]
+
+    def __init__(self, facts: MergeFacts, glyphs: Glyphs) -> None:
+        super().__init__()
+        self.facts = facts
+        self.glyphs = glyphs
+
+    def compose(self) -> ComposeResult:
+        """Yield what was written and what was not."""
+        facts = self.facts
+        noun = "file" if len(facts.written) == 1 else "files"
+        title = f"{self.glyphs.done} Merged {len(facts.written)} {noun}"
+        keys = [("enter", "back to the review"), ("t", "take it back")]
+        with Vertical(classes="dialog -done"):
+            yield Static(title, classes="dialog-title", markup=False)
+            with VerticalScroll(classes="paths", can_focus=True):
+                yield Static(paths_text(facts, self.glyphs))
+            yield Static(key_line(keys if facts.written else keys[:1]))
+
+    def action_take_back(self) -> None:
+        """Undo the merge."""
+        if self.facts.written:
+            self.dismiss(True)
+
+    def action_done(self) -> None:
+        """Leave it as it is."""
+        self.dismiss(False)
+
+
+def facts_text(facts: MergeFacts, glyphs: Glyphs) -> Content:
+    """Return the numbers of a merge, right-aligned, each with sign and word."""
+    rows = [
+        (glyphs.accepted, "$success", len(facts.written), "go in", facts.accepted_text),
+        (glyphs.rejected, "$error", facts.rejected_hunks, "rejected", "stay out"),
+        (glyphs.open, "$muted", facts.open_hunks, "open", "stay out and stay open"),
+        (glyphs.stalled, "$warning", len(facts.conflicts), "conflicts", "you changed them too"),
+        (glyphs.risky, "$warning", len(facts.risky), "risky", "can run by side effect"),
+        (glyphs.note, "$muted", len(facts.skipped), "left out", "with the reason below"),
+    ]
+    parts: list[tuple[str, str]] = []
+    for sign, tone, count, word, rest in rows:
+        quiet = not count
+        parts.append((f" {sign} ", "$muted" if quiet else f"bold {tone}"))
+        parts.append((f"{count:>5} ", "$muted" if quiet else "bold $foreground"))
+        parts.append((f"{word:<10}", "$muted" if quiet else "$foreground"))
+        parts.append((f" {rest if not quiet else ''}\n", "$muted"))
+    return Content.assemble(*parts)
+
+
+def paths_text(facts: MergeFacts, glyphs: Glyphs) -> Content:
+    """Return each path with what happens to it."""
+    parts: list[tuple[str, str]] = []
+    for path in facts.conflicts:
+        parts += [(f" {glyphs.stalled} ", "bold $warning"), (path, "$foreground")]
+        parts.append(("  conflict: your file is left as it is\n", "$warning"))
+    for path in facts.written:
+        risk = facts.risky.get(path, "")
+        parts += [(f" {glyphs.accepted} ", "bold $success"), (path, "$foreground")]
+        parts.append((f"  {glyphs.risky} {risk}\n" if risk else "\n", "$warning"))
+    for path, reason in facts.skipped:
+        parts += [(f" {glyphs.note} ", "$muted"), (path, "$muted"), (f"  {reason}\n", "$muted")]
+    if not parts:
+        parts = [("  nothing would be written\n", "$muted")]
+    return Content.assemble(*parts)

@@ -1,0 +1,134 @@
+"""What the fleet screen says about sessions: pure functions from `SessionInfo` to rows."""
+
+from __future__ import annotations
+
+from pathlib import PurePath
+from typing import TYPE_CHECKING
+
+from snapshot.safe_text import safe_name
+from widgets.session_rail import Heading, Need, RailItem, SessionRow
+from widgets.top_bar import TopBarValue
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from app.protocol import SessionInfo
+    from themes.glyphs import Glyphs
+
+LIVE = ("starting", "running", "paused", "stopping")
+"""States with a machine."""
+
+NUMBERED = 9
+"""How many sessions `alt+N` reaches."""
+
+MINUTE, HOUR, DAY = 60, 3600, 86400
+
+
+def age(seconds: float) -> str:
+    """Return a duration short: `45s`, `3m`, `2h`, `5d`."""
+    whole = max(0, int(seconds))
+    for unit, letter in ((DAY, "d"), (HOUR, "h"), (MINUTE, "m")):
+        if whole >= unit:
+            return f"{whole // unit}{letter}"
+    return f"{whole}s"
+
+
+def shown_state(info: SessionInfo) -> str:
+    """Return the name of the state in the theme that stands for a session."""
+    if info.state in ("failed", "lost"):
+        return "failed"
+    if info.state in ("starting", "stopping"):
+        return "starting"
+    if info.state == "paused":
+        return "paused"
+    if info.state == "stopped":
+        return "done" if info.changes.files else "idle"
+    return info.agent_state
+
+
+def state_words(info: SessionInfo) -> str:
+    """Return the state as people say it."""
+    if info.state != "running":
+        return info.state
+    return {"waiting": "waits for you"}.get(info.agent_state, info.agent_state)
+
+
+def to_review(info: SessionInfo) -> bool:
+    """Return whether the session has changes and its agent is through with them."""
+    through = info.state in ("stopped", "failed", "lost") or info.agent_state in ("done", "failed")
+    return bool(info.changes.files) and through
+
+
+def row_of(info: SessionInfo, number: int, glyphs: Glyphs, now: float) -> SessionRow:
+    """Return the rail's row for a session."""
+    state = shown_state(info)
+    return SessionRow(
+        key=info.id,
+        number=number if number <= NUMBERED else 0,
+        state=state,
+        sign=str(getattr(glyphs, state)),
+        agent=safe_name(info.agent).text,
+        name=safe_name(info.name or info.id).text,
+        status=state_words(info),
+        age=age(now - info.created),
+        added=info.changes.added,
+        removed=info.changes.removed,
+        files=info.changes.files,
+        message=safe_name(info.message).text if state == "failed" else "",
+        live=info.state in LIVE,
+    )
+
+
+def ordered(infos: Sequence[SessionInfo], workspace: str) -> list[SessionInfo]:
+    """Return sessions as the rail lists them: this workspace first, each by age."""
+    return sorted(infos, key=lambda i: (i.workspace != workspace, i.workspace, i.created))
+
+
+def rail_items(
+    infos: Sequence[SessionInfo], glyphs: Glyphs, now: float, needle: str = ""
+) -> list[RailItem]:
+    """Return rows under a heading for each workspace; `infos` are ordered already."""
+    items: list[RailItem] = []
+    last = ""
+    for number, info in enumerate(infos, 1):
+        row = row_of(info, number, glyphs, now)
+        text = f"{row.name} {row.agent} {row.status} {info.workspace}".lower()
+        if needle and needle.lower() not in text:
+            continue
+        if info.workspace != last:
+            last = info.workspace
+            items.append(Heading(safe_name(PurePath(info.workspace).name or "/").text))
+        items.append(row)
+    return items
+
+
+def needs_of(infos: Sequence[SessionInfo], glyphs: Glyphs) -> list[Need]:
+    """Return what waits for the user, the most urgent first."""
+    waiting: list[Need] = []
+    broken: list[Need] = []
+    review: list[Need] = []
+    for info in infos:
+        name = safe_name(info.name or info.id).text
+        if info.state == "running" and info.agent_state in ("waiting", "stalled"):
+            word = "waits for an answer" if info.agent_state == "waiting" else "does not move on"
+            sign = str(getattr(glyphs, info.agent_state))
+            waiting.append(Need(info.id, info.agent_state, sign, f"{name} {word}"))
+        elif shown_state(info) == "failed" and not to_review(info):
+            broken.append(Need(info.id, "failed", glyphs.failed, f"{name} {info.state}"))
+        elif to_review(info):
+            noun = "file" if info.changes.files == 1 else "files"
+            text = f"{name}: {info.changes.files} {noun} to review"
+            review.append(Need(info.id, "done", glyphs.done, text))
+    return [*waiting, *broken, *review]
+
+
+def top_bar_value(infos: Sequence[SessionInfo], workspace: str) -> TopBarValue:
+    """Return the counts of the first line."""
+    running = [info for info in infos if info.state == "running"]
+    return TopBarValue(
+        workspace=safe_name(PurePath(workspace).name or "/").text,
+        working=sum(info.agent_state == "working" for info in running),
+        waiting=sum(info.agent_state in ("waiting", "stalled") for info in running),
+        review=sum(to_review(info) for info in infos),
+        failed=sum(shown_state(info) == "failed" for info in infos),
+    )

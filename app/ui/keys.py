@@ -1,0 +1,111 @@
+"""Every key of the workstation as data: the help screen and the guide's page come from it.
+
+Run as a program it prints the page: `python -m app.ui.keys > docs/guide/keys.md`.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
+
+from textual.binding import Binding
+
+from app.ui.work_screen import key_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from textual.binding import BindingType
+    from textual.dom import DOMNode
+
+INTRODUCTION = """\
+# Keys
+
+This page is made from the program's own table of keys.
+
+While an agent's screen has the focus, every key goes to the agent. What stays Cloche's: `ctrl+g`
+and then any key of the fleet screen (`ctrl+g` twice sends it once), `alt+1` to `alt+9`, and `f12`.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class KeyRow:
+    """Keys that do the same, and what that is."""
+
+    keys: tuple[str, ...]
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class KeyGroup:
+    """The keys of one place."""
+
+    title: str
+    rows: tuple[KeyRow, ...]
+
+
+def rows_of(bindings: Iterable[BindingType]) -> tuple[KeyRow, ...]:
+    """Return the rows of some bindings; keys of the same action and words share one."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for binding in Binding.make_bindings(bindings):
+        what = (
+            f"{binding.description}: {binding.tooltip}"
+            if binding.tooltip
+            else (binding.description)
+        )
+        found.setdefault((binding.action, what), []).append(key_name(binding.key))
+    rows = [KeyRow(tuple(keys), what) for (_, what), keys in found.items()]
+    return tuple(_joined(rows))
+
+
+def _joined(rows: list[KeyRow]) -> list[KeyRow]:
+    """Write alt+1 to alt+9 as one row."""
+    panes = [row for row in rows if row.keys[0].startswith("alt+")]
+    rest = [row for row in rows if row not in panes]
+    return [*rest, KeyRow(("alt+1 … alt+9",), "into session 1 … 9")] if panes else rest
+
+
+def bindings_of(cls: type[DOMNode]) -> list[BindingType]:
+    """Return the bindings that a class itself declares."""
+    return cast("list[BindingType]", cls.__dict__.get("BINDINGS", []))
+
+
+def key_groups() -> tuple[KeyGroup, ...]:
+    """Return every group, in the order in which people meet them."""
+    from app.ui.dialogs import MergedDialog, MergeDialog, NewSessionDialog
+    from app.ui.fleet_screen import FleetScreen
+    from app.ui.review_screen import ReviewScreen
+    from app.ui.work_screen import WorkScreen
+    from widgets.diff_pane import DiffPane
+    from widgets.line_bar import LineBar
+    from widgets.line_list import LineList
+
+    places: tuple[tuple[str, type[DOMNode]], ...] = (
+        ("Everywhere", WorkScreen),
+        ("Fleet", FleetScreen),
+        ("Review", ReviewScreen),
+        ("Diff", DiffPane),
+        ("Lists", LineList),
+        ("Filter and find", LineBar),
+        ("New session", NewSessionDialog),
+        ("Merge", MergeDialog),
+        ("After a merge", MergedDialog),
+    )
+    return tuple(KeyGroup(title, rows_of(bindings_of(cls))) for title, cls in places)
+
+
+def keys_page() -> str:
+    """Return the page of the guide."""
+    parts = [INTRODUCTION]
+    for group in key_groups():
+        lines = [f"## {group.title}", "", "| key | what it does |", "|---|---|"]
+        for row in group.rows:
+            keys = " ".join(f"`{key}`" for key in row.keys)
+            lines.append(f"| {keys} | {row.what} |")
+        parts.append("\n".join(lines) + "\n")
+    return "\n".join(parts)
+
+
+if __name__ == "__main__":
+    sys.stdout.write(keys_page())

@@ -1,0 +1,120 @@
+"""What workers tell the screens: every message that crosses from gathering to changing state."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from textual.message import Message
+
+if TYPE_CHECKING:
+    from app.protocol import Changes, Event, MergeReport, SessionInfo, UndoReport
+    from app.services.documents import LoadedFile
+    from app.services.ports import SessionPort
+    from widgets.diff_model import Side, Spans
+
+
+@dataclass
+class SessionsArrived(Message):
+    """The list of sessions as it is now."""
+
+    sessions: list[SessionInfo]
+
+
+@dataclass
+class TaskFailed(Message):
+    """Something that a worker tried did not work; both texts are for the user."""
+
+    text: str
+    hint: str = ""
+
+
+@dataclass
+class SessionStarted(Message):
+    """A new session exists."""
+
+    session_id: str
+
+
+@dataclass
+class TaskDone(Message):
+    """Something that a worker did is done."""
+
+    text: str
+    hint: str = ""
+
+
+@dataclass
+class ChangesArrived(Message):
+    """The changes of one generation, with what was decided."""
+
+    changes: Changes
+    wanted: bool = False
+    """The user asked to see them now."""
+
+
+@dataclass
+class SessionOpened(Message):
+    """The keeper of a session answered."""
+
+    session: SessionPort
+
+
+@dataclass
+class SessionEvent(Message):
+    """The keeper said that something happened."""
+
+    event: Event
+
+
+@dataclass
+class FileLoaded(Message):
+    """A file can be shown."""
+
+    loaded: LoadedFile
+
+
+@dataclass
+class SpansArrived(Message):
+    """Syntax colours of one side of a file."""
+
+    key: str
+    side: Side
+    spans: Spans
+
+
+@dataclass
+class DecisionFailed(Message):
+    """The keeper did not take a decision."""
+
+    text: str
+    hint: str
+    units: frozenset[tuple[str, str]]
+
+
+@dataclass
+class DecisionRecorded(Message):
+    """The keeper took a decision."""
+
+    units: frozenset[tuple[str, str]]
+
+
+@dataclass
+class MergePlanned(Message):
+    """What a merge would do."""
+
+    report: MergeReport
+
+
+@dataclass
+class MergeDone(Message):
+    """A merge was done."""
+
+    report: MergeReport
+
+
+@dataclass
+class MergeUndone(Message):
+    """A merge was taken back."""
+
+    report: UndoReport

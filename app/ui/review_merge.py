@@ -1,0 +1,145 @@
+"""The keys of a review that touch the workspace: merge, and taking a merge back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from textual import on, work
+
+from app.protocol import MergeRequest
+from app.services.merge_facts import merge_facts
+from app.ui.dialogs import MergedDialog, MergeDialog
+from app.ui.failures import told
+from app.ui.messages import (
+    MergeDone,
+    MergePlanned,
+    MergeUndone,
+    SpansArrived,
+    TaskFailed,
+)
+from app.ui.work_screen import Choice, WorkScreen
+from widgets.diff_pane import DiffPane
+
+if TYPE_CHECKING:
+    from app.protocol import Changes, MergeReport
+    from app.services.documents import LoadedFile
+    from app.services.ports import SessionPort
+
+
+class MergeKeys(WorkScreen):
+    """Merging, for a screen that shows changes."""
+
+    session: SessionPort | None = None
+    changes: Changes | None = None
+    conflicts: tuple[str, ...] = ()
+    last_merge: MergeReport | None = None
+
+    def action_merge(self) -> None:
+        """Ask the keeper what a merge would do, and show it."""
+        if self.session is None or self.changes is None:
+            return
+        decided = [h.decision for file in self.changes.files for h in file.hunks]
+        decided += [file.decision for file in self.changes.files]
+        if not {"accepted", "mixed"} & set(decided):
+            self.say("Nothing is accepted yet.", "space accepts the hunk under the cursor")
+            return
+        self.merge_worker(self.session, dry_run=True)
+
+    @work(group="merge", exclusive=True, exit_on_error=True)
+    async def merge_worker(self, session: SessionPort, *, dry_run: bool) -> None:
+        """Merge, or ask what a merge would do."""
+        try:
+            report = await session.merge(MergeRequest(dry_run=dry_run))
+        except self.cloche.failures as error:
+            self.post_message(TaskFailed(*told(error)))
+        else:
+            self.post_message(MergePlanned(report) if dry_run else MergeDone(report))
+
+    @on(MergePlanned)
+    def show_plan(self, message: MergePlanned) -> None:
+        """Show what would be written and wait for the word."""
+        if self.changes is not None:
+            self.conflicts = message.report.conflicts
+            facts = merge_facts(self.changes, message.report)
+            self.app.push_screen(MergeDialog(facts, self.glyphs), self._merge_answered)
+
+    def _merge_answered(self, write: bool | None) -> None:
+        if write and self.session is not None:
+            self.merge_worker(self.session, dry_run=False)
+
+    @on(MergeDone)
+    def show_merged(self, message: MergeDone) -> None:
+        """Show what was written, with conflicts by name."""
+        report = message.report
+        self.conflicts = report.conflicts
+        self.last_merge = report if report.written else self.last_merge
+        if self.changes is not None:
+            facts = merge_facts(self.changes, report)
+            self.app.push_screen(MergedDialog(facts, self.glyphs), self._merged_answered)
+        self.show_head()
+
+    def _merged_answered(self, take_back: bool | None) -> None:
+        if take_back:
+            self.action_take_back()
+        elif self.last_merge is not None:
+            count = len(self.last_merge.written)
+            noun = "file" if count == 1 else "files"
+            self.say(f"Merged {count} {noun} into the workspace.", "t takes the merge back", "done")
+
+    def action_take_back(self) -> None:
+        """Undo the last merge, after a question in numbers."""
+        report = self.last_merge
+        if report is None:
+            self.say("Nothing was merged in this review yet.")
+            return
+        noun = "file gets its" if len(report.written) == 1 else "files get their"
+        self.ask(
+            f"Take the merge back? {len(report.written)} {noun} old content again.",
+            {
+                "y": Choice("take it back", lambda: self._undo(report.merge)),
+                "escape": Choice("keep it"),
+            },
+        )
+
+    def _undo(self, merge: str) -> None:
+        if self.session is not None:
+            self.undo_worker(self.session, merge)
+
+    @work(group="merge", exclusive=True, exit_on_error=True)
+    async def undo_worker(self, session: SessionPort, merge: str) -> None:
+        """Take a merge back."""
+        try:
+            report = await session.undo(merge)
+        except self.cloche.failures as error:
+            self.post_message(TaskFailed(*told(error)))
+        else:
+            self.post_message(MergeUndone(report))
+
+    @on(MergeUndone)
+    def show_undone(self, message: MergeUndone) -> None:
+        """Say what was restored."""
+        report = message.report
+        self.conflicts = report.conflicts
+        self.last_merge = None
+        count = len(report.restored)
+        noun = "file" if count == 1 else "files"
+        if report.conflicts:
+            names = ", ".join(report.conflicts[:3])
+            text = f"Restored {count} {noun}; you changed {names} since, so it stays as it is."
+            self.say(text, "", "warning")
+        else:
+            self.say(f"Restored {count} {noun}.", "", "done")
+        self.show_head()
+
+    def show_head(self) -> None:
+        """Show numbers that a merge changes."""
+
+    # Colours
+
+    def start_colours(self, loaded: LoadedFile) -> None:
+        """Begin to colour a file; its text is shown already."""
+
+    @on(SpansArrived)
+    def take_spans(self, message: SpansArrived) -> None:
+        """Colour the file if it is still shown."""
+        self.query_one(DiffPane).set_spans(message.key, message.side, message.spans)

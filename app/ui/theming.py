@@ -1,0 +1,53 @@
+"""Palettes as Textual themes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from textual.theme import Theme
+
+from themes.palette import DEFAULT, builtin_palettes
+
+if TYPE_CHECKING:
+    from textual.app import App
+
+    from themes.palette import Palette
+
+
+def theme_of(palette: Palette) -> Theme:
+    """Return the Textual theme that a palette describes."""
+    tokens = palette.tokens()
+    extra = {
+        "footer-background": tokens["panel"],
+        "block-cursor-background": tokens["selection"],
+        "block-cursor-foreground": tokens["foreground"],
+        "input-cursor-background": tokens["accent"],
+        "input-cursor-foreground": tokens["background"],
+        "input-selection-background": tokens["selection"],
+        "scrollbar": tokens["faint"],
+        "scrollbar-background": tokens["surface"],
+    }
+    return Theme(
+        name=palette.name,
+        primary=tokens["accent"],
+        secondary=tokens["muted"],
+        accent=tokens["accent"],
+        success=tokens["success"],
+        warning=tokens["warning"],
+        error=tokens["error"],
+        foreground=tokens["foreground"],
+        background=tokens["background"],
+        surface=tokens["surface"],
+        panel=tokens["panel"],
+        dark=palette.dark,
+        ansi=palette.ansi,
+        variables={**tokens, **extra},
+    )
+
+
+def install_themes(app: App[None], wanted: str = DEFAULT) -> None:
+    """Register Cloche's themes and choose one; an unknown name gives the default."""
+    palettes = builtin_palettes()
+    for palette in palettes.values():
+        app.register_theme(theme_of(palette))
+    app.theme = wanted if wanted in palettes else DEFAULT

@@ -1,0 +1,266 @@
+"""What every screen has: the top line, the notice line, the key line, questions, the prefix."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, cast
+
+from textual import events, on
+from textual.binding import Binding, BindingType
+from textual.screen import Screen
+
+from app.ui.fleet_facts import top_bar_value
+from widgets.key_bar import Hint, KeyBar
+from widgets.notice import NoticeLine, NoticeValue
+from widgets.top_bar import TopBar
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+    from textual.app import ComposeResult
+    from textual.widget import Widget
+
+    from app.protocol import SessionInfo
+    from app.ui.app import ClocheApp
+    from themes.glyphs import Glyphs
+    from widgets.notice import Level
+
+NOTICE_SECONDS = 8
+"""How long a notice that is no error stays."""
+
+KEY_NAMES = {
+    "left_square_bracket": "[",
+    "right_square_bracket": "]",
+    "left_curly_bracket": "{",
+    "right_curly_bracket": "}",
+    "plus": "+",
+    "minus": "-",
+    "slash": "/",
+    "question_mark": "?",
+    "colon": ":",
+    "escape": "esc",
+    "pagedown": "pgdn",
+    "pageup": "pgup",
+}
+
+
+def key_name(key: str) -> str:
+    """Return a key as people write it."""
+    return "+".join(KEY_NAMES.get(part, part) for part in key.split("+"))
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One answer to a question."""
+
+    label: str
+    run: Callable[[], Awaitable[None] | None] | None = None
+    """What happens; None only closes the question."""
+
+
+class WorkScreen(Screen[None]):
+    """The frame of a screen. A question or the prefix takes the next key, wherever the focus is."""
+
+    ESCAPE_TO_MINIMIZE = False
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("question_mark", "app.help", "help", tooltip="Show every key", id="app.help"),
+        Binding(
+            "ctrl+g",
+            "prefix",
+            "Cloche's keys",
+            show=False,
+            tooltip="Then any key of this screen; needed only while an agent's screen has the keys",
+            id="app.prefix",
+        ),
+        Binding("escape", "dismiss_notice", "close the notice", show=False, id="app.close-notice"),
+    ]
+
+    def __init__(self, glyphs: Glyphs) -> None:
+        super().__init__()
+        self.glyphs = glyphs
+        self._choices: Mapping[str, Choice] | None = None
+        self._prefix = False
+        self._notice_timer: object | None = None
+
+    # Frame
+
+    @property
+    def cloche(self) -> ClocheApp:
+        """The application, with its own type."""
+        return cast("ClocheApp", self.app)
+
+    def compose(self) -> ComposeResult:
+        """Put the body between the top line and the key line."""
+        yield TopBar(glyphs=self.glyphs, id="top")
+        yield from self.compose_body()
+        yield NoticeLine(glyphs=self.glyphs, id="notice")
+        yield KeyBar(glyphs=self.glyphs, id="keys")
+
+    def compose_body(self) -> ComposeResult:
+        """Yield what is special to the screen."""
+        raise NotImplementedError
+
+    def on_mount(self) -> None:
+        """Follow the sessions."""
+        self.cloche.sessions_changed.subscribe(self, self._sessions_changed)
+        self._sessions_changed(self.cloche.sessions)
+
+    def on_screen_resume(self) -> None:
+        """Catch up with what changed while another screen was on top."""
+        self._sessions_changed(self.cloche.sessions)
+        self.refresh_keys()
+
+    def _sessions_changed(self, sessions: Sequence[SessionInfo]) -> None:
+        workspace = str(self.cloche.workspace)
+        self.query_one("#top", TopBar).show(top_bar_value(sessions, workspace))
+        self.show_sessions(sessions)
+        self.refresh_keys()
+
+    def show_sessions(self, sessions: Sequence[SessionInfo]) -> None:
+        """Show the sessions as they are now."""
+
+    # Keys
+
+    def table(self) -> dict[str, Binding]:
+        """Return this screen's own keys, without those of the widgets in it."""
+        found: dict[str, Binding] = {}
+        for cls in type(self).__mro__:
+            if not issubclass(cls, WorkScreen):
+                break
+            for binding in Binding.make_bindings(cls.__dict__.get("BINDINGS", ())):
+                found.setdefault(binding.key, binding)
+        return found
+
+    def hints(self) -> list[Hint]:
+        """Return the shown keys, those of one action joined, in the order of their rank."""
+        hints: dict[str, Hint] = {}
+        for key, binding in self.table().items():
+            if not binding.show or binding.id == "app.help":
+                continue
+            enabled = self.check_action(binding.action.partition("(")[0], ()) is not None
+            if binding.action not in hints:
+                shown = binding.key_display or key_name(key)
+                hints[binding.action] = Hint(shown, binding.description, binding.action, enabled)
+        return list(hints.values())
+
+    def focus_owner(self) -> str:
+        """Return who gets all keys now (an agent's name), or an empty text."""
+        return ""
+
+    def refresh_keys(self) -> None:
+        """Show the keys that work now."""
+        bar = self.query_one("#keys", KeyBar)
+        if self._choices is not None:
+            bar.show([Hint(key_name(k), c.label) for k, c in self._choices.items()])
+            return
+        help_hint = Hint("?", "help", "app.help")
+        owner = self.focus_owner()
+        if self._prefix:
+            bar.show(self.hints(), help_hint, lead=("ctrl+g", "warning"))
+        elif owner:
+            own = [
+                Hint("ctrl+g", "then a key of Cloche"),
+                Hint("f12", "leave", "leave_pane"),
+                Hint("alt+1…9", "pane"),
+            ]
+            bar.show(own, None, lead=(f"{self.glyphs.keys} keys go to {owner}", "accent"))
+        else:
+            bar.show(self.hints(), help_hint)
+
+    @on(KeyBar.Pressed)
+    async def press_hint(self, message: KeyBar.Pressed) -> None:
+        """Do what a clicked hint says."""
+        message.stop()
+        await self.run_action(message.action)
+
+    async def take_key(self, event: events.Key) -> bool:
+        """Give a key to the open question or to the prefix; False when there is none."""
+        if self._choices is not None:
+            choice = self._choices.get(event.key)
+            self.close_question()
+            if choice is not None and choice.run is not None:
+                result = choice.run()
+                if result is not None:
+                    await result
+            return True
+        if self._prefix:
+            self.set_prefix(False)
+            await self.run_key(event.key)
+            return True
+        return False
+
+    async def run_key(self, key: str) -> bool:
+        """Do what a key of this screen does, whoever has the focus."""
+        binding = self.table().get(key)
+        if binding is None:
+            if key not in ("escape", "ctrl+g"):
+                self.say(f"ctrl+g {key_name(key)} does nothing here.", "ctrl+g ? shows all keys")
+            return False
+        await self.run_action(binding.action)
+        return True
+
+    def action_prefix(self) -> None:
+        """Let the next key be one of Cloche's."""
+        self.set_prefix(True)
+
+    def set_prefix(self, on: bool) -> None:
+        """Show whether the next key is one of Cloche's."""
+        self._prefix = on
+        self.refresh_keys()
+
+    # Questions and notices
+
+    def ask(self, text: str, choices: Mapping[str, Choice], level: Level = "warning") -> None:
+        """Ask in the notice line; the next key answers, any other key than a choice means no."""
+        self._choices = choices
+        self._show(NoticeValue(text, level=level))
+        self.refresh_keys()
+
+    def close_question(self) -> None:
+        """Take the question away."""
+        self._choices = None
+        self._show(None)
+        self.refresh_keys()
+
+    @property
+    def asking(self) -> bool:
+        """True while a question is open."""
+        return self._choices is not None
+
+    def say(self, text: str, hint: str = "", level: Level = "info") -> None:
+        """Say a sentence in the notice line; an error stays until it is closed."""
+        if self._choices is not None:
+            return
+        self._show(NoticeValue(text, hint, level))
+        if level in ("info", "done"):
+            value = self.query_one("#notice", NoticeLine).value
+            self.set_timer(NOTICE_SECONDS, lambda: self._expire(value))
+
+    def _expire(self, value: NoticeValue | None) -> None:
+        notice = self.query_one("#notice", NoticeLine)
+        if notice.value is value and self._choices is None:
+            self._show(None)
+
+    def _show(self, value: NoticeValue | None) -> None:
+        self.query_one("#notice", NoticeLine).show(value)
+
+    @property
+    def notice(self) -> NoticeValue | None:
+        """What the notice line says."""
+        return self.query_one("#notice", NoticeLine).value
+
+    def action_dismiss_notice(self) -> None:
+        """Take the notice away."""
+        self._show(None)
+
+    def on_descendant_focus(self, event: events.DescendantFocus) -> None:
+        """Show whose keys they are."""
+        self.focus_moved(event.widget)
+        self.refresh_keys()
+
+    def on_descendant_blur(self, event: events.DescendantBlur) -> None:
+        """Show whose keys they are."""
+        self.refresh_keys()
+
+    def focus_moved(self, widget: Widget) -> None:
+        """Do what the screen wants when the focus moves."""

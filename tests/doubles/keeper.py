@@ -1,0 +1,337 @@
+"""A keeper in memory: the process boundary of the screens, with the real review behind it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from app.protocol import (
+    Changes,
+    Counts,
+    Event,
+    FileChange,
+    HunkInfo,
+    MergeReport,
+    SessionInfo,
+    UndoReport,
+)
+from app.services.ports import AgentChoice
+from snapshot.decisions import LETTERS, Mark, state_of
+from snapshot.review import ChangedFile, FileReview
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Sequence
+    from pathlib import Path
+
+    from app.errors import AppError
+    from app.protocol import AgentState, Decide, MergeRequest, SessionState
+
+
+@dataclass
+class FakeFile:
+    """One changed file with both contents."""
+
+    path: str
+    base: bytes | None
+    agent: bytes | None
+    kind: str = ""
+    old_path: str = ""
+    mode: str = "100644"
+    old_mode: str = "100644"
+    note: str = ""
+    drift: bool = False
+
+    def review(self) -> FileReview:
+        """Compare the contents as the keeper does."""
+        file = ChangedFile(
+            path=os.fsencode(self.path),
+            kind=self.change_kind,  # type: ignore[arg-type]
+            old_path=os.fsencode(self.old_path) if self.old_path else None,
+            mode="" if self.agent is None else self.mode,
+            old_mode="" if self.base is None else self.old_mode,
+            base="" if self.base is None else f"b:{self.path}",
+            agent="" if self.agent is None else f"a:{self.path}",
+            note=self.note,
+        )
+        return FileReview(file, self.base, self.agent)
+
+    @property
+    def change_kind(self) -> str:
+        """What happened to the file."""
+        if self.kind:
+            return self.kind
+        if self.base is None:
+            return "added"
+        return "deleted" if self.agent is None else "modified"
+
+
+class MemoryDecisions:
+    """Decisions with undo, kept nowhere."""
+
+    def __init__(self) -> None:
+        self._steps: list[list[Mark]] = []
+        self._undone: list[list[Mark]] = []
+
+    def marks(self, path: bytes, unit: str, size: int) -> str:
+        """Return the marks of a unit."""
+        for step in reversed(self._steps):
+            for mark in step:
+                if (mark.path, mark.unit) == (path, unit) and len(mark.marks) == size:
+                    return mark.marks
+        return LETTERS["open"] * size
+
+    def record(self, marks: list[Mark]) -> None:
+        """Add one step."""
+        self._steps.append(marks)
+        self._undone.clear()
+
+    def undo(self) -> bool:
+        """Take the last step back."""
+        if not self._steps:
+            return False
+        self._undone.append(self._steps.pop())
+        return True
+
+    def redo(self) -> bool:
+        """Do a step again."""
+        if not self._undone:
+            return False
+        self._steps.append(self._undone.pop())
+        return True
+
+
+@dataclass
+class FakeSession:
+    """One session's keeper."""
+
+    info_value: SessionInfo
+    files: list[FakeFile] = field(default_factory=list[FakeFile])
+    conflicts: tuple[str, ...] = ()
+    """Paths that a merge reports as conflicts in place of writing them."""
+
+    def __post_init__(self) -> None:
+        self.decisions = MemoryDecisions()
+        self.generation = 1
+        self.subscribers: list[asyncio.Queue[Event | None]] = []
+        self.merges: list[MergeReport] = []
+        self.undone: list[str] = []
+        self.refuse: AppError | None = None
+        self.decided: list[tuple[Decide, ...]] = []
+        self.refreshed = 0
+
+    def publish(self, kind: str) -> None:
+        """Tell every subscriber that something happened."""
+        for queue in self.subscribers:
+            queue.put_nowait(Event(kind, self.info_value))  # type: ignore[arg-type]
+
+    async def close(self) -> None:
+        """End the connection."""
+
+    async def info(self) -> SessionInfo:
+        """Return the session."""
+        return self.info_value
+
+    async def events(self) -> AsyncIterator[Event]:
+        """Yield what is published until None."""
+        queue: asyncio.Queue[Event | None] = asyncio.Queue()
+        self.subscribers.append(queue)
+        try:
+            while (event := await queue.get()) is not None:
+                yield event
+        finally:
+            self.subscribers.remove(queue)
+
+    async def changes(self, *, refresh: bool = False) -> Changes:
+        """Return the changes with what was decided."""
+        self.refreshed += refresh
+        files = tuple(self._change(file) for file in self.files)
+        return Changes(self.info_value.id, self.generation, files)
+
+    def _change(self, file: FakeFile) -> FileChange:
+        review = file.review()
+        hunks: list[HunkInfo] = []
+        for aspect in review.aspects:
+            marks = review.marks(self.decisions, aspect)
+            hunks.append(HunkInfo(aspect.id, 0, 0, 0, 0, state_of(marks), aspect.kind, marks))
+        for hunk in review.hunks:
+            marks = review.marks(self.decisions, hunk)
+            hunks.append(HunkInfo(hunk.id, *review.span(hunk), state_of(marks), "", marks))
+        return FileChange(
+            path=file.path,
+            kind=file.change_kind,  # type: ignore[arg-type]
+            old_path=file.old_path,
+            mode=review.file.mode,
+            old_mode=review.file.old_mode,
+            added=review.added,
+            removed=review.removed,
+            binary=review.binary,
+            risk=review.risk,
+            note=file.note,
+            base=review.file.base,
+            agent=review.file.agent,
+            decision=review.state(self.decisions) if review.units else "open",
+            drift=file.drift,
+            hunks=tuple(hunks),
+        )
+
+    async def decide(self, decisions: Sequence[Decide]) -> None:
+        """Record decisions as one step."""
+        if self.refuse is not None:
+            raise self.refuse
+        self.decided.append(tuple(decisions))
+        marks: list[Mark] = []
+        for decision in decisions:
+            file = next(file for file in self.files if file.path == decision.path)
+            marks += file.review().decide(decision.decision, decision.hunks)
+        self.decisions.record(marks)
+        self.publish("decisions")
+
+    async def undo_decision(self) -> None:
+        """Take the last step back."""
+        self.decisions.undo()
+        self.publish("decisions")
+
+    async def redo_decision(self) -> None:
+        """Do a step again."""
+        self.decisions.redo()
+        self.publish("decisions")
+
+    async def merge(self, request: MergeRequest) -> MergeReport:
+        """Report what is accepted as written, without writing."""
+        if self.refuse is not None:
+            raise self.refuse
+        accepted = [
+            file.path
+            for file in self.files
+            if file.review().units and file.review().result(self.decisions) is not None
+        ]
+        report = MergeReport(
+            merge=f"m{len(self.merges) + 1}",
+            written=tuple(path for path in accepted if path not in self.conflicts),
+            conflicts=tuple(path for path in accepted if path in self.conflicts),
+            dry_run=request.dry_run,
+        )
+        if not request.dry_run:
+            self.merges.append(report)
+            self.publish("merge")
+        return report
+
+    async def undo(self, merge: str) -> UndoReport:
+        """Take a merge back."""
+        self.undone.append(merge)
+        report = next(report for report in self.merges if report.merge == merge)
+        return UndoReport(merge, report.written)
+
+    async def blob(self, digest: str) -> bytes:
+        """Return one side of a file."""
+        side, _, path = digest.partition(":")
+        file = next(file for file in self.files if file.path == path)
+        content = file.base if side == "b" else file.agent
+        assert content is not None
+        return content
+
+
+class FakeFleet:
+    """All sessions, in memory."""
+
+    def __init__(self, sessions: Sequence[FakeSession] = ()) -> None:
+        self.keepers = {session.info_value.id: session for session in sessions}
+        self.changed = asyncio.Event()
+        self.started: list[tuple[str, Path, str]] = []
+        self.stopped: list[str] = []
+        self.resumed: list[str] = []
+        self.removed: list[str] = []
+        self.refuse: AppError | None = None
+
+    def agents(self) -> tuple[AgentChoice, ...]:
+        """Return two agents."""
+        return (
+            AgentChoice("demo", "works for about ten seconds and changes a bit of everything"),
+            AgentChoice("shell", "a login shell in the workspace"),
+        )
+
+    async def watch(self) -> AsyncIterator[list[SessionInfo]]:
+        """Yield the list each time that it changed."""
+        while True:
+            yield [keeper.info_value for keeper in self.keepers.values()]
+            await self.changed.wait()
+            self.changed.clear()
+
+    def update(self, session_id: str, **changes: object) -> None:
+        """Change facts of a session and tell the watchers."""
+        keeper = self.keepers[session_id]
+        keeper.info_value = msgspec.structs.replace(keeper.info_value, **changes)
+        keeper.publish("session")
+        self.changed.set()
+
+    async def open(self, session_id: str) -> FakeSession:
+        """Connect to a keeper."""
+        if self.refuse is not None:
+            raise self.refuse
+        return self.keepers[session_id]
+
+    async def start(self, agent: str, workspace: Path, name: str) -> str:
+        """Start a session in memory."""
+        if self.refuse is not None:
+            raise self.refuse
+        self.started.append((agent, workspace, name))
+        session_id = f"new{len(self.started)}"
+        info = SessionInfo(
+            session_id,
+            name or f"{agent}-{len(self.started)}",
+            agent,
+            "starting",
+            str(workspace),
+            "tcg",
+            0.0,
+        )
+        self.keepers[session_id] = FakeSession(info)
+        self.changed.set()
+        return session_id
+
+    async def resume(self, session_id: str) -> None:
+        """Note it."""
+        self.resumed.append(session_id)
+        self.update(session_id, state="starting")
+
+    async def stop(self, session_id: str) -> None:
+        """Note it."""
+        self.stopped.append(session_id)
+        self.update(session_id, state="stopped")
+
+    async def remove(self, session_id: str) -> None:
+        """Forget the session."""
+        self.removed.append(session_id)
+        del self.keepers[session_id]
+        self.changed.set()
+
+
+def session_info(
+    session_id: str,
+    name: str,
+    agent: str,
+    state: SessionState = "running",
+    agent_state: AgentState = "working",
+    *,
+    workspace: str = "/home/me/parser",
+    created: float = 0.0,
+    counts: tuple[int, int, int] = (0, 0, 0),
+    message: str = "",
+) -> SessionInfo:
+    """Return a session's facts; `counts` are files, added, removed."""
+    return SessionInfo(
+        id=session_id,
+        name=name,
+        agent=agent,
+        state=state,
+        workspace=workspace,
+        accelerator="tcg",
+        created=created,
+        changes=Counts(*counts),
+        agent_state=agent_state,
+        message=message,
+    )

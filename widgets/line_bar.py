@@ -1,0 +1,119 @@
+"""One line to type in above the keys: a filter for a list, or a text to find."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from textual import on
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal
+from textual.message import Message
+from textual.widgets import Input, Static
+
+if TYPE_CHECKING:
+    from textual.app import ComposeResult
+
+
+class LineBar(Horizontal):
+    """Not there until it is opened; says each change, `enter`, up and down, and its end."""
+
+    BINDING_GROUP_TITLE = "Filter and find"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "close", "close", show=False, id="line.close"),
+        Binding("down", "step(1)", "next", show=False, id="line.next"),
+        Binding("up", "step(-1)", "previous", show=False, id="line.previous"),
+    ]
+    DEFAULT_CSS = """
+    LineBar {
+        display: none;
+        height: 1;
+        width: 1fr;
+        background: $raised;
+        &.-open { display: block; }
+        & > Static { width: auto; color: $accent; text-style: bold; padding: 0 1; }
+        & > #line-count { color: $muted; text-style: none; }
+        & > Input {
+            width: 1fr; height: 1; border: none; padding: 0;
+            background: $raised; color: $foreground;
+            &:focus { border: none; }
+        }
+    }
+    """
+
+    @dataclass
+    class Changed(Message):
+        """The text is another one."""
+
+        text: str
+
+    @dataclass
+    class Stepped(Message):
+        """The user wants the next (1) or the previous (-1) place."""
+
+        direction: int
+
+    @dataclass
+    class Closed(Message):
+        """The user is through; `text` is what stood there."""
+
+        text: str
+        accepted: bool
+
+    def compose(self) -> ComposeResult:
+        """Yield a label, the input, and how much was found."""
+        yield Static("/", id="line-label", markup=False)
+        yield Input(compact=True, select_on_focus=False)
+        yield Static("", id="line-count", markup=False)
+
+    @property
+    def is_open(self) -> bool:
+        """True while it is there."""
+        return self.has_class("-open")
+
+    @property
+    def text(self) -> str:
+        """What was typed."""
+        return self.query_one(Input).value
+
+    def open(self, label: str, text: str = "") -> None:
+        """Show the line and give it the keys."""
+        self.query_one("#line-label", Static).update(label)
+        self.add_class("-open")
+        line = self.query_one(Input)
+        line.value = text
+        line.cursor_position = len(text)
+        line.focus()
+
+    def tell(self, count: str) -> None:
+        """Say how much was found."""
+        self.query_one("#line-count", Static).update(count)
+
+    def close(self, *, accepted: bool = False) -> None:
+        """Take the line away."""
+        if self.is_open:
+            text = self.text
+            self.remove_class("-open")
+            self.tell("")
+            self.post_message(self.Closed(text, accepted))
+
+    @on(Input.Changed)
+    def tell_change(self, message: Input.Changed) -> None:
+        """Say what is typed as it is typed."""
+        message.stop()
+        if self.is_open:
+            self.post_message(self.Changed(message.value))
+
+    @on(Input.Submitted)
+    def tell_enter(self, message: Input.Submitted) -> None:
+        """Enter goes on to the next place."""
+        message.stop()
+        self.post_message(self.Stepped(1))
+
+    def action_step(self, direction: int) -> None:
+        """Go to another place."""
+        self.post_message(self.Stepped(direction))
+
+    def action_close(self) -> None:
+        """Take the line away."""
+        self.close()
