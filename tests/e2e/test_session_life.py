@@ -1,0 +1,137 @@
+"""A session's life through the deaths of its keeper and its machine."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import pytest
+
+from app.client.session import SessionClient
+from app.client.terminal import PaneClient
+from tests.e2e.sessions import World, tree
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from vm.image.store import ImageSet
+
+pytestmark = pytest.mark.vm
+
+
+@pytest.fixture
+def world(tmp_path: Path, guest_image: ImageSet) -> Iterator[World]:
+    made = World(tmp_path / "w", guest_image.kernel.parents[2])
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Path:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    (folder / "old.txt").write_text("old\n")
+    return folder
+
+
+async def typed(world: World, session: str, line: bytes, answer: bytes) -> None:
+    """Type a line into the agent's terminal and wait for its answer."""
+    async with await SessionClient.open(world.paths, session) as client:
+        pane = await PaneClient.open(client.pane_socket_path)
+        seen, live = b"", False
+        async with asyncio.timeout(60):
+            while answer not in seen:
+                event = await pane.next()
+                assert event is not None
+                if event.kind == "live" and not live:
+                    live = True
+                    await pane.send(line + b"\r")
+                if event.kind == "output" and live:
+                    seen += event.data
+        await pane.close()
+
+
+def test_keeper_and_machine_die_and_nothing_is_lost(world: World, workspace: Path) -> None:
+    before = tree(workspace)
+    session = world.json("run", "shell", "--detach", "--workspace", str(workspace))["session"]
+    world.wait_for(session, "state", "running")
+
+    done = world.run("exec", session, "--", "sh", "-c", "cat; echo err >&2; exit 7", stdin=b"in")
+    assert (done.status, done.stdout, done.stderr) == (7, b"in", b"err\n")
+    assert world.run("exec", session, "--", "no-such-program").status == 127
+    assert world.json("exec", session, "--root", "--", "id", "-u")["stdout"] == "0\n"
+    asyncio.run(
+        typed(world, session, b"echo typed$((20+3)) > typed.txt; cat typed.txt", b"typed23")
+    )
+
+    world.kill_keeper(session)
+    assert world.shown(session)["state"] == "running"
+    machine = world.state(session).machine
+    assert world.run("exec", session, "--", "cat", "typed.txt").stdout == b"typed23\n"
+    assert world.state(session).machine == machine
+    asyncio.run(typed(world, session, b"echo again$((40+2))", b"again42"))
+
+    assert world.run("exec", session, "--", "rm", "old.txt").status == 0
+    changes = world.json("changes", session)
+    assert [(file["path"], file["kind"]) for file in changes["files"]] == [
+        ("old.txt", "deleted"),
+        ("typed.txt", "added"),
+    ]
+    refused = world.json("rm", session, status=1)
+    assert refused["error"]["code"] == "busy"
+
+    world.kill_machine(session)
+    assert world.shown(session)["state"] == "lost"
+    world.wait_for(session, "state", "lost")
+    assert world.run("exec", session, "--", "true").status == 125
+    assert world.json("merge", session, "--accept", "typed.txt")["written"] == ["typed.txt"]
+    assert (workspace / "typed.txt").read_bytes() == b"typed23\n"
+
+    assert world.json("resume", session, "--no-agent")["state"] == "stopped"
+    assert world.state(session).generation > changes["generation"] - 1
+    assert len(world.json("changes", session)["files"]) == 2
+
+    assert world.json("resume", session)["state"] == "running"
+    assert world.run("exec", session, "--", "cat", "typed.txt").stdout == b"typed23\n"
+    world.kill_keeper(session)
+    assert world.json("stop", session)["state"] == "stopped"
+    assert world.state(session).machine is None
+    assert world.json("rm", session)["session"] == session
+    assert set(tree(workspace)) == {*before, "typed.txt"}
+
+
+def test_deaths_during_the_start_leave_a_session_that_can_be_resumed(
+    world: World, workspace: Path
+) -> None:
+    session = world.json("run", "shell", "--detach", "--workspace", str(workspace))["session"]
+    world.kill_keeper(session)
+    assert world.shown(session)["state"] == "failed"
+    assert world.run("resume", session, "--json").status == 0
+
+    world.kill_keeper(session)
+    world.kill_machine(session)
+    assert world.shown(session)["state"] == "lost"
+    assert world.json("rm", session)["ok"]
+
+    session = world.json("run", "shell", "--detach", "--workspace", str(workspace))["session"]
+    world.wait_for(session, "prepared", True)
+    while world.state(session).machine is None:
+        assert world.state(session).state == "starting"
+    world.kill_machine(session)
+    world.wait_for(session, "state", "failed", "lost")
+    assert "ended" in world.shown(session)["message"]
+    assert world.json("rm", session)["ok"]
+
+
+def test_a_keeper_killed_while_its_machine_boots_is_followed_by_one_that_goes_on(
+    world: World, workspace: Path
+) -> None:
+    session = world.json("run", "shell", "--detach", "--workspace", str(workspace))["session"]
+    while world.state(session).machine is None:
+        assert world.state(session).state == "starting"
+    world.kill_keeper(session)
+    world.json("changes", session)
+    world.wait_for(session, "agent_state", "working", "idle")
+    assert world.run("exec", session, "--", "cat", "old.txt").stdout == b"old\n"
+    assert world.json("rm", "--force", session)["ok"]
