@@ -37,6 +37,7 @@ COMMANDS: Final = {
 """Module and function of each command; only the one that is asked for is imported."""
 
 ROLES: Final = {
+    "colours": ("app.services.colours_role", "run"),
     "keeper": ("app.keeper.role", "run"),
     "pane-worker": ("app.ui.pane_worker", "run"),
 }
