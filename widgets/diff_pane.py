@@ -114,7 +114,8 @@ class DiffPane(LineView, can_focus=True):
     def set_spans(self, key: str, side: Side, spans: Spans) -> None:
         """Colour one side, unless another document is shown by now."""
         if self.document is not None and self.document.key == key:
-            self.document.spans[side] = spans
+            known = self.document.spans.get(side, {})
+            self.document.spans[side] = {**known, **spans}
             self.redraw()
 
     def set_layout(self, layout: Layout) -> None:

@@ -7,9 +7,10 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from snapshot.lines import has_bom
 from snapshot.review import ChangedFile, FileReview
 from snapshot.rows import RowModel
-from snapshot.safe_text import safe_name
+from snapshot.safe_text import decode, safe_name
 from widgets.diff_model import DiffDocument
 
 if TYPE_CHECKING:
@@ -31,6 +32,15 @@ class LoadedFile:
     units: tuple[str, ...]
     """Ids of what can be decided: aspects, then hunks."""
     review: FileReview
+
+    def text_of(self, side: Side) -> tuple[str, int]:
+        """Return a side's text for a lexer, and the index of its first line.
+
+        A byte order mark is an element of its own in the review and no text.
+        """
+        lines = self.review.old_lines if side == "old" else self.review.new_lines
+        first = int(has_bom(lines))
+        return decode(b"".join(lines[first:])), first
 
 
 def key_of(change: FileChange) -> str:

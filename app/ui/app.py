@@ -12,6 +12,7 @@ from textual.binding import Binding, BindingType
 from textual.signal import Signal
 
 from app.errors import AppError
+from app.services.colours import Colours
 from app.ui.failures import told
 from app.ui.fleet_screen import FleetScreen
 from app.ui.help_screen import HelpScreen
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
     from textual._path import CSSPathType
     from textual.screen import Screen
+    from textual.theme import Theme
 
     from app.paths import Paths
     from app.protocol import SessionInfo
@@ -70,6 +72,7 @@ class ClocheApp(App[None], inherit_bindings=False):
         self.fleet = fleet
         self.terminals = terminals
         self.glyphs = glyphs
+        self.colours = Colours()
         self.sessions: tuple[SessionInfo, ...] = ()
         self.sessions_changed: Signal[tuple[SessionInfo, ...]] = Signal(self, "sessions")
         install_themes(self, theme)
@@ -80,8 +83,14 @@ class ClocheApp(App[None], inherit_bindings=False):
 
     def on_mount(self) -> None:
         """Begin to follow the sessions."""
+        self.theme_changed_signal.subscribe(self, self._recolour)
         self.follow_sessions()
         self.start_terminals()
+
+    def _recolour(self, theme: Theme) -> None:
+        palette = builtin_palettes().get(theme.name)
+        if palette is not None:
+            self.terminals.recolour(palette)
 
     @work(group="sessions", exclusive=True, exit_on_error=True)
     async def follow_sessions(self) -> None:
@@ -137,6 +146,7 @@ class ClocheApp(App[None], inherit_bindings=False):
     async def action_leave(self) -> None:
         """End this program; sessions go on."""
         await self.terminals.close()
+        await self.colours.close()
         self.exit()
 
     def action_theme(self, name: str) -> None:
@@ -182,12 +192,14 @@ def run_workstation(workspace: Path, *, paths: Paths | None = None) -> int:
     from app.ui.live_terminals import LiveTerminals
 
     found = paths or RealPaths.from_environment()
+    palettes = builtin_palettes()
+    palette = palettes.get(os.environ.get("CLOCHE_THEME", DEFAULT), palettes[DEFAULT])
     app = ClocheApp(
         workspace.resolve(),
         LocalFleet(found),
-        LiveTerminals(found),
+        LiveTerminals(found, palette),
         glyphs=glyphs_of_environment(),
-        theme=os.environ.get("CLOCHE_THEME", DEFAULT),
+        theme=palette.name,
     )
     app.run()
     return app.return_code or 0

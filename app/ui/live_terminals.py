@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from textual.color import Color
+
 from app.ui.panes import PaneHub
+from vm.terminal.palette import RGB, TerminalPalette
 from widgets.terminal import TerminalView
 
 if TYPE_CHECKING:
@@ -12,14 +15,17 @@ if TYPE_CHECKING:
 
     from app.paths import Paths
     from app.ui.panes import Pane
+    from themes.palette import Palette
 
 
 class LiveTerminals:
     """Opens a pane for a session when it is first looked at and keeps it."""
 
-    def __init__(self, paths: Paths) -> None:
+    def __init__(self, paths: Paths, palette: Palette) -> None:
         self._paths = paths
-        self._hub = PaneHub(cache=paths.cache)
+        self._hub = PaneHub(
+            cache=paths.cache, palette=terminal_palette(palette), native=palette.ansi
+        )
         self._panes: dict[str, Pane] = {}
 
     async def start(self) -> None:
@@ -40,7 +46,28 @@ class LiveTerminals:
         if pane is not None:
             pane.close()
 
+    def recolour(self, palette: Palette) -> None:
+        """Draw terminals in the colours of another theme."""
+        self._hub.set_palette(terminal_palette(palette), native=palette.ansi)
+
     async def close(self) -> None:
         """End all panes and workers."""
         self._panes.clear()
         await self._hub.close()
+
+
+def terminal_palette(palette: Palette) -> TerminalPalette:
+    """Return the colours that agents' screens are drawn in under a theme.
+
+    A theme of the terminal's own colours names none; the engine's usual ones stand in where a guest
+    asks for a value.
+    """
+    if palette.ansi:
+        return TerminalPalette()
+    foreground, background = _rgb(palette.base["foreground"]), _rgb(palette.base["background"])
+    ansi = tuple(_rgb(color) for color in palette.terminal)
+    return TerminalPalette(foreground, background, _rgb(palette.base["accent"]), ansi)
+
+
+def _rgb(color: str) -> RGB:
+    return Color.parse(color).rgb

@@ -14,15 +14,12 @@ from app.ui.messages import (
     MergeDone,
     MergePlanned,
     MergeUndone,
-    SpansArrived,
     TaskFailed,
 )
 from app.ui.work_screen import Choice, WorkScreen
-from widgets.diff_pane import DiffPane
 
 if TYPE_CHECKING:
     from app.protocol import Changes, MergeReport
-    from app.services.documents import LoadedFile
     from app.services.ports import SessionPort
 
 
@@ -133,13 +130,3 @@ class MergeKeys(WorkScreen):
 
     def show_head(self) -> None:
         """Show numbers that a merge changes."""
-
-    # Colours
-
-    def start_colours(self, loaded: LoadedFile) -> None:
-        """Begin to colour a file; its text is shown already."""
-
-    @on(SpansArrived)
-    def take_spans(self, message: SpansArrived) -> None:
-        """Colour the file if it is still shown."""
-        self.query_one(DiffPane).set_spans(message.key, message.side, message.spans)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+from contextlib import aclosing
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import on, work
@@ -19,6 +21,7 @@ from app.ui.messages import (
     FileLoaded,
     SessionEvent,
     SessionOpened,
+    SpansArrived,
     TaskFailed,
 )
 from app.ui.review_facts import (
@@ -50,12 +53,14 @@ if TYPE_CHECKING:
     from app.services.documents import LoadedFile
     from app.services.ports import SessionPort
     from themes.glyphs import Glyphs
-    from widgets.diff_model import Layout
+    from widgets.diff_model import Layout, Side
 
 KEPT_FILES = 16
 """How many loaded files are kept."""
 
 NARROW = 100
+SIDES: tuple[Side, Side] = ("new", "old")
+"""The order in which the sides of a file are coloured."""
 
 
 class ReviewScreen(MergeKeys):
@@ -269,6 +274,17 @@ class ReviewScreen(MergeKeys):
         except self.cloche.failures as error:
             self.post_message(TaskFailed(*told(error)))
 
+    @work(group="colours", exclusive=True, exit_on_error=True)
+    async def colour(self, loaded: LoadedFile) -> None:
+        """Colour both sides of a file; its text is shown already."""
+        name = os.fsencode(loaded.path)
+        for side in SIDES:
+            text, first = loaded.text_of(side)
+            async with aclosing(self.cloche.colours.spans(name, text)) as parts:
+                async for lines in parts:
+                    spans = {number + first: line for number, line in lines.items()}
+                    self.post_message(SpansArrived(loaded.key, side, spans))
+
     @work(group="decide", exit_on_error=True)
     async def send(
         self, session: SessionPort, decisions: Sequence[Decide], units: frozenset[tuple[str, str]]
@@ -326,6 +342,11 @@ class ReviewScreen(MergeKeys):
             del self._files[next(iter(self._files))]
         if self.change is not None and key_of(self.change) == loaded.key:
             self.show_file(loaded)
+
+    @on(SpansArrived)
+    def take_spans(self, message: SpansArrived) -> None:
+        """Colour the file if it is still shown."""
+        self.pane.set_spans(message.key, message.side, message.spans)
 
     @on(DecisionRecorded)
     def take_decision(self, message: DecisionRecorded) -> None:
@@ -424,7 +445,7 @@ class ReviewScreen(MergeKeys):
             self.loaded = loaded
             self._choose_layout()
             self.pane.show(loaded.document)
-            self.start_colours(loaded)
+            self.colour(loaded)
         if self._goal is not None:
             self._go_to(self._goal)
         self._goal = None

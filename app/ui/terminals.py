@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from textual.widget import Widget
 
+    from themes.palette import Palette
+
 
 class Terminals(Protocol):
     """Live terminals by session; `app.ui.live_terminals` makes them with the pane workers."""
@@ -21,6 +23,10 @@ class Terminals(Protocol):
 
     def forget(self, session_id: str) -> None:
         """End this program's link to a terminal that nobody looks at any more."""
+        ...
+
+    def recolour(self, palette: Palette) -> None:
+        """Draw terminals in the colours of another theme."""
         ...
 
     async def close(self) -> None:

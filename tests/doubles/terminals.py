@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from textual import events
     from textual.geometry import Region
 
+    from themes.palette import Palette
+
 SCREENS = {
     "s1": (
         "",
@@ -67,6 +69,7 @@ class StillTerminals:
         self.views: dict[str, StillTerminal] = {}
         self.forgotten: list[str] = []
         self.closed = False
+        self.palettes: list[str] = []
 
     async def start(self) -> None:
         """Be ready at once."""
@@ -80,6 +83,10 @@ class StillTerminals:
     def forget(self, session_id: str) -> None:
         """Note it."""
         self.forgotten.append(session_id)
+
+    def recolour(self, palette: Palette) -> None:
+        """Note it."""
+        self.palettes.append(palette.name)
 
     async def close(self) -> None:
         """Note it."""
