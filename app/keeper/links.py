@@ -5,14 +5,18 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final
 
+import asyncssh
+
+from vm.errors import LinkLost
 from vm.machine import ssh as guest_ssh
 from vm.machine.bulk import BulkClient
 
 if TYPE_CHECKING:
-    import asyncssh
-
     from vm.machine.identity import Identity
     from vm.machine.spec import MachineSpec
+
+SYNC_S: Final = 30.0
+SYNCER: Final = "while read line; do sync; echo; done"
 
 CONNECT_S: Final = 20.0
 """Seconds that one attempt to reach the guest may take."""
@@ -28,6 +32,7 @@ class Links:
         self._identity = identity
         self._ssh = ssh
         self._bulk: BulkClient | None = None
+        self._syncer: asyncssh.SSHClientProcess[bytes] | None = None
         self._connecting = asyncio.Lock()
         self._using_bulk = asyncio.Lock()
 
@@ -39,6 +44,28 @@ class Links:
                     self._spec.control_socket, self._identity, CONNECT_S
                 )
             return self._ssh
+
+    async def sync(self) -> None:
+        """Make the guest write everything to its disks; returns when it is there.
+
+        One shell waits in the guest for this, so that a pass costs no login. Raises LinkLost.
+        """
+        ssh = await self.ssh()
+        try:
+            async with asyncio.timeout(SYNC_S):
+                if self._syncer is None or self._syncer.is_closing():
+                    self._syncer = await ssh.create_process(SYNCER, encoding=None)
+                self._syncer.stdin.write(b"\n")
+                if await self._syncer.stdout.readexactly(1) == b"\n":
+                    return
+        except (asyncssh.Error, OSError, TimeoutError, asyncio.IncompleteReadError) as error:
+            self._drop_syncer()
+            raise LinkLost("The guest did not write its disks.") from error
+
+    def _drop_syncer(self) -> None:
+        syncer, self._syncer = self._syncer, None
+        if syncer is not None:
+            syncer.close()
 
     @property
     def bulk_lock(self) -> asyncio.Lock:
@@ -62,6 +89,7 @@ class Links:
     async def close(self) -> None:
         """Hang up both."""
         await self.drop_bulk()
+        self._drop_syncer()
         if self._ssh is not None:
             self._ssh.abort()
             self._ssh = None

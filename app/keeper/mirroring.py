@@ -115,14 +115,14 @@ class Mirror:
                 bulk = await links.bulk()
                 if freeze:
                     await bulk.freeze()
-                return await self._pass(bulk)
+                return await self._pass(bulk, None if freeze else links)
             except GuestError:
                 raise
             except VMError:
                 await links.drop_bulk()
                 raise
 
-    async def _pass(self, bulk: BulkClient) -> bool:
+    async def _pass(self, bulk: BulkClient, syncing: Links | None) -> bool:
         listing = await bulk.list_upper("workspace", MAX_ENTRIES, MAX_LISTING)
         rows = await asyncio.to_thread(lambda: tuple(_row(entry) for entry in listing.entries))
         same = rows == self._rows and self.generation > 0
@@ -133,6 +133,10 @@ class Mirror:
         self._failed = not all(fetched)
         if same and not any(fetched):
             return False
+        # what the mirror shows must be on the guest's disk too: should the machine die, its disk
+        # would else hold less than the mirror, and the next pass would take that for a change
+        if syncing is not None:
+            await syncing.sync()
         await asyncio.to_thread(self._finish, rows, listing.entries)
         return True
 

@@ -74,7 +74,7 @@ class World:
         return Answer(done.returncode, done.stdout, done.stderr)
 
     def json(self, *arguments: str, status: int = 0) -> dict[str, Any]:
-        answer = self.run(*arguments, "--json")
+        answer = self.run(arguments[0], "--json", *arguments[1:])
         assert answer.status == status, (arguments, answer)
         return answer.json
 
