@@ -14,11 +14,10 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import AsyncIterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import asyncssh
 from blake3 import blake3
 
 from app.paths import Paths
@@ -33,11 +32,19 @@ from vm.machine.identity import Identity
 from vm.machine.machine import Machine, boot
 from vm.machine.spec import Backing, Disk, MachineSpec, Resources
 
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    import asyncssh
+
 BOOT_DEADLINE_S = 90.0
 """Generous: two builds may share the host's two cores with an emulated guest."""
 
 RESOURCES = Resources(vcpus=1, memory_mib=512)
 SCRATCH_GIB = 2
+
+PATHS = Paths.from_environment()
+"""The user's own folders, read before a test puts others into the environment."""
 
 _PARTS = ("ram", "scratch.qcow2", "ws.squashfs", "identity.json")
 
@@ -95,7 +102,7 @@ class Checkpoint:
 
 def lab_image() -> ImageSet:
     """Return the image the tests boot; ImageMissing says how to build it."""
-    return find_image(Paths.from_environment().store)
+    return find_image(PATHS.store)
 
 
 def make_workspace(folder: Path) -> Path:
@@ -143,7 +150,7 @@ def lab_spec(
 
 def template() -> Backing:
     """Return the empty scratch disk."""
-    return Backing(scratch_template(Paths.from_environment().store, SCRATCH_GIB), "raw")
+    return Backing(scratch_template(PATHS.store, SCRATCH_GIB), "raw")
 
 
 def put_secrets(image: ImageSet, spec: MachineSpec, identity: Identity) -> None:
@@ -203,7 +210,7 @@ async def forked_vm(saved: Checkpoint) -> AsyncIterator[LabVM]:
 
 async def checkpoint_of(image: ImageSet) -> Checkpoint:
     """Return the checkpoint for this image, QEMU and argv; made, or made again, when needed."""
-    folder = Paths.from_environment().cache / "tests" / await _key(image)
+    folder = PATHS.cache / "tests" / await _key(image)
     if not _intact(folder):
         shutil.rmtree(folder, ignore_errors=True)
         folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from dataclasses import replace
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -18,6 +18,9 @@ from vm.machine.machine import Machine, MachineGone, boot
 from vm.machine.process import start_time
 from vm.machine.qmp import QmpRefused
 from vm.machine.spec import BadSpec
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 @pytest.fixture

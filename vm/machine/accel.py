@@ -161,5 +161,5 @@ async def _output(
     finally:
         with contextlib.suppress(ProcessLookupError):
             process.kill()
-        await process.wait()
+        await process.communicate()  # to the pipe's end, which closes it
     return said

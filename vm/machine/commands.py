@@ -26,6 +26,13 @@ TIMED_OUT = 124
 """Exit code of a command that ran out of time, as timeout(1) has it."""
 
 KILL_PATIENCE_S = 10.0
+
+POLL_S = 0.1
+"""How often an exit status is looked for while output is still open."""
+
+LINGER_S = 1.0
+"""How long output may follow the end of a program."""
+
 _CHUNK = 65536
 _MAX_PID = 16
 
@@ -184,12 +191,26 @@ async def _carry(
     )
     tasks = [asyncio.create_task(job) for job in jobs]
     try:
-        await asyncio.gather(*tasks)
-        await process.wait_closed()
+        await _until_over(process, tasks)
     finally:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _until_over(process: Process, tasks: list[asyncio.Task[None]]) -> None:
+    """Wait for the ends of all streams, or LINGER_S after the end of the program.
+
+    A child that the program left behind may hold the streams open for ever.
+    """
+    over = asyncio.gather(*tasks)
+    while process.exit_status is None and process.exit_signal is None and not over.done():
+        await asyncio.wait((over,), timeout=POLL_S)
+    if (await asyncio.wait((over,), timeout=LINGER_S))[0]:
+        await over
+        await process.wait_closed()
+    else:
+        process.close()
 
 
 async def _feed(process: Process, stdin: bytes) -> None:

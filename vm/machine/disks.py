@@ -95,7 +95,7 @@ async def _call(program: str, *arguments: str) -> tuple[int, str]:
             said, _ = await process.communicate()
     except TimeoutError:
         process.kill()
-        await process.wait()
+        await process.communicate()
         return 1, f"no answer within {QEMU_IMG_TIMEOUT_S:g} s"
     return process.returncode or 0, said.decode(errors="replace")
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 MAGIC = b"\x16\x03CLOCHE "
 HELLO_INTERVAL_S = 0.5
+BUSY_INTERVAL_S = 0.02
 START_PATIENCE_S = 5.0
 """How long a BEGIN may take before a new nonce is tried; sshd starts in up to 1.3 s emulated."""
 
@@ -48,7 +49,7 @@ async def open_link(path: Path, token: str, deadline_s: float) -> socket.socket:
     port.setblocking(False)
     try:
         async with asyncio.timeout(deadline_s):
-            await asyncio.get_running_loop().sock_connect(port, str(path))
+            await reach(port, path)
             await _greet(port, token)
     except TimeoutError as error:
         port.close()
@@ -62,6 +63,18 @@ async def open_link(path: Path, token: str, deadline_s: float) -> socket.socket:
         port.close()
         raise
     return port
+
+
+async def reach(port: socket.socket, path: Path) -> None:
+    """Connect a non-blocking socket; waits while QEMU's queue of callers (two) is full.
+
+    Linux answers EAGAIN then, which the event loop's own connect takes for "in progress".
+    """
+    while True:
+        try:
+            return port.connect(str(path))
+        except BlockingIOError:
+            await asyncio.sleep(BUSY_INTERVAL_S)
 
 
 async def _greet(port: socket.socket, token: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import shutil
 import signal
@@ -199,17 +200,15 @@ def _hold(pid: int, started: int) -> Process:
 
 async def _first_answer(process: Process, spec: MachineSpec, deadline_s: float) -> Qmp:
     until = time.monotonic() + deadline_s
-    while True:
-        try:
-            return await Qmp.connect(spec.qmp_socket, max(0.1, until - time.monotonic()))
-        except LinkLost as error:
-            if not process.running:
-                raise _ended_early(spec) from error
-            if time.monotonic() >= until:
-                raise BootFailed(
-                    f"QEMU did not answer within {deadline_s:g} s.", _where(spec)
-                ) from error
+    while process.running and time.monotonic() < until:
+        if spec.qmp_socket.exists():
+            # between bind and listen QEMU refuses for a moment
+            with contextlib.suppress(LinkLost):
+                return await Qmp.connect(spec.qmp_socket, max(0.1, until - time.monotonic()))
         await process.ends_within(POLL_S)
+    if not process.running:
+        raise _ended_early(spec)
+    raise BootFailed(f"QEMU did not answer within {deadline_s:g} s.", _where(spec))
 
 
 def _ended_early(spec: MachineSpec) -> VMError:

@@ -9,10 +9,12 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import dataclass
-from pathlib import Path  # noqa: TC003 - the fields' types are looked up at run time by msgspec
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from vm.errors import VMError
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 Accelerator = Literal["kvm", "tcg"]
 DiskFormat = Literal["raw", "qcow2"]

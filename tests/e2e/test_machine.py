@@ -1,0 +1,452 @@
+"""Real machines: boot, commands, links that break, the agent's terminal, the bulk port, the end."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import re
+import signal
+import socket
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.e2e import vmlab
+from vm.errors import BootFailed, LinkLost
+from vm.machine import ssh
+from vm.machine.bulk import BulkClient, GuestError
+from vm.machine.disks import create_overlay
+from vm.machine.guest_exec import (
+    Command,
+    Terminal,
+    agent_running,
+    agent_status,
+    attach,
+    power_off,
+    run,
+    run_toolkit,
+    start_agent,
+)
+from vm.machine.identity import Identity
+from vm.machine.link import reach
+from vm.machine.machine import Machine, boot
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from vm.image.store import ImageSet
+    from vm.machine.bulk import UpperEntry
+
+pytestmark = pytest.mark.vm
+
+LabVM = vmlab.LabVM
+
+RECONNECTS = 200
+RECONNECTS_BOUND_S = 240.0
+"""Two hundred handshakes with an emulated guest; about 0.3 s each on an idle host."""
+
+
+async def test_a_cold_machine_boots_answers_and_powers_off(cold_vm: LabVM) -> None:
+    assert (await cold_vm.run("true")).exit_code == 0
+    await cold_vm.sh("echo kept > /workspace/kept.txt")
+    assert "CLOCHE ready" in cold_vm.machine.console_tail()
+    await cold_vm.machine.stop(20.0, lambda: power_off(cold_vm.ssh))
+    assert await cold_vm.machine.wait_exit() == 0
+    assert "CLOCHE down" in cold_vm.machine.console_tail()
+
+
+async def test_exit_codes(forked_vm: LabVM) -> None:
+    codes = [
+        (await forked_vm.run("true")).exit_code,
+        (await forked_vm.run("false")).exit_code,
+        (await forked_vm.run("sh", "-c", "exit 42")).exit_code,
+        (await forked_vm.run("sh", "-c", "kill -9 $$")).exit_code,
+        (await forked_vm.run("sh", "-c", "kill -SEGV $$")).exit_code,
+        (await forked_vm.run("no-such-program")).exit_code,
+        (await forked_vm.run("/etc/passwd")).exit_code,
+    ]
+    assert codes == [0, 1, 42, 137, 139, 127, 126]
+
+
+async def test_words_arrive_as_they_were_given(forked_vm: LabVM) -> None:
+    words = ["", " ", "a b", "'", '"', "$HOME", "`id`", "\\", "*", "new\nline", "ä€", ";", "--"]
+    result = await forked_vm.run("printf", r"%s\0", *words)
+    assert result.stdout.decode().split("\0")[:-1] == words
+    result = await forked_vm.run("sh", "-c", 'printf %s "$TRICKY"; pwd', env={"TRICKY": "$(id) '"})
+    assert result.stdout == b"$(id) '/workspace\n"
+
+
+async def test_input_and_both_outputs(forked_vm: LabVM) -> None:
+    data = os.urandom(3_000_000)
+    result = await run(
+        forked_vm.ssh, Command(("sh", "-c", "cat; echo done >&2")), stdin=data, max_output=1 << 22
+    )
+    assert result.stdout == data
+    assert result.stderr == b"done\n"
+
+
+async def test_large_output_is_capped_and_counted(forked_vm: LabVM) -> None:
+    script = "head -c 5000000 /dev/zero; head -c 2000 /dev/zero >&2"
+    result = await run(forked_vm.ssh, Command(("sh", "-c", script)), max_output=1000)
+    assert (len(result.stdout), result.stdout_bytes, result.stdout_truncated) == (
+        1000, 5_000_000, True,
+    )  # fmt: skip
+    assert (len(result.stderr), result.stderr_bytes, result.stderr_truncated) == (1000, 2000, True)
+
+
+async def _processes(vm: LabVM) -> str:
+    """Return what the toolkit's ps prints: every process of the guest."""
+    result = await run_toolkit(vm.ssh, "ps")
+    assert b"sshd" in result.stdout
+    return result.stdout.decode()
+
+
+async def test_a_command_out_of_time_is_ended_in_the_guest(forked_vm: LabVM) -> None:
+    script = "echo begun; sleep 987 & sleep 987"
+    result = await run(forked_vm.ssh, Command(("sh", "-c", script)), timeout_s=2.0)
+    assert (result.exit_code, result.timed_out, result.stdout) == (124, True, b"begun\n")
+    assert "sleep 987" not in await _processes(forked_vm)
+    await forked_vm.ssh.create_process("/bin/enter --cgroup none -- sleep 654", encoding=None)
+    async with asyncio.timeout(10.0):
+        while "sleep 654" not in await _processes(forked_vm):
+            continue  # the list does show what runs in the world
+
+
+async def test_a_child_that_keeps_the_pipes_does_not_keep_us(forked_vm: LabVM) -> None:
+    started = time.monotonic()
+    result = await forked_vm.run("sh", "-c", "sleep 987 & echo out; exit 3")
+    assert (result.exit_code, result.timed_out, result.stdout) == (3, False, b"out\n")
+    assert time.monotonic() - started < 20.0
+
+
+async def test_the_agent_has_no_power(forked_vm: LabVM) -> None:
+    status = await forked_vm.sh("cat /proc/self/status")
+    assert re.findall(r"^Cap\w+:\s*(\S+)", status, re.M) == ["0000000000000000"] * 5
+    assert re.search(r"^NoNewPrivs:\s*1$", status, re.M)
+    assert (await forked_vm.sh("id -u; id -g; id -G")).split() == ["1000"] * 3
+    assert (await forked_vm.run("cat", "/proc/1/environ")).exit_code != 0
+    assert (await forked_vm.run("mount", "-t", "tmpfs", "none", "/mnt")).exit_code != 0
+    assert (await forked_vm.run("touch", "/etc/x")).exit_code != 0
+
+
+async def test_the_toolkit_cannot_be_seen_from_the_world(forked_vm: LabVM) -> None:
+    """Neither by path nor through processes: not the session's key, sshd or the scratch disk."""
+    paths = "/session /bin/enter /libexec /scratch /world /dev/vda /dev/vport1p1 /dev/ttyS0"
+    for root in (False, True):
+        found = await forked_vm.sh(f"for p in {paths}; do [ ! -e $p ] || echo $p; done", root=root)
+        assert found == ""
+        processes = await forked_vm.sh("cat /proc/[0-9]*/cmdline | tr '\\0' ' '", root=root)
+        assert "sh -ec" in processes
+        assert "sshd" not in processes
+
+
+async def test_two_hundred_reconnects(forked_vm: LabVM) -> None:
+    """Closed well, closed at once, closed while a command runs: each next one must work."""
+    begin, slowest = time.monotonic(), 0.0
+    for number in range(RECONNECTS):
+        if number % 4 == 1:
+            await forked_vm.ssh.create_process("sleep 1000", encoding=None)
+        if number % 4 == 2:
+            await forked_vm.ssh.create_process("cat /dev/zero", encoding=None)
+        if number % 4 == 3:
+            forked_vm.ssh.close()
+            await forked_vm.ssh.wait_closed()
+        started = time.monotonic()
+        await forked_vm.reconnect()
+        slowest = max(slowest, time.monotonic() - started)
+    assert (await forked_vm.run("true")).exit_code == 0
+    spent = time.monotonic() - begin
+    print(f"{RECONNECTS} reconnects in {spent:.1f} s, slowest {slowest:.2f} s")  # noqa: T201
+    assert spent < RECONNECTS_BOUND_S
+    assert "sleep 1000" not in await _processes(forked_vm)
+
+
+async def test_reconnect_in_the_middle_of_a_flood(forked_vm: LabVM) -> None:
+    for _ in range(3):
+        process = await forked_vm.ssh.create_process("cat /dev/zero", encoding=None)
+        received = 0
+        while received < 1_000_000:
+            received += len(await process.stdout.read(65536))
+        await forked_vm.reconnect()
+    assert (await forked_vm.run("true")).exit_code == 0
+
+
+async def _raw(path: Path, data: bytes) -> None:
+    """Say something to a port and hang up."""
+    port = socket.socket(socket.AF_UNIX)
+    port.setblocking(False)
+    loop = asyncio.get_running_loop()
+    try:
+        async with asyncio.timeout(20.0):
+            await reach(port, path)
+            await loop.sock_sendall(port, data)
+    finally:
+        port.close()
+
+
+async def test_garbage_on_both_ports(forked_vm: LabVM) -> None:
+    forked_vm.ssh.abort()
+    await (await forked_vm.bulk()).close()
+    hello = b"\x16\x03CLOCHE " + forked_vm.identity.token.encode() + b" HELLO "
+    for garbage in (os.urandom(200_000), b"\x16\x03CLOCHE " * 5000, hello, hello + b"x" * 5000):
+        await _raw(forked_vm.spec.control_socket, garbage)
+        await _raw(forked_vm.spec.bulk_socket, garbage)
+    forked_vm.ssh = await ssh.connect(forked_vm.spec.control_socket, forked_vm.identity, 20.0)
+    assert (await forked_vm.run("true")).exit_code == 0
+    bulk = await BulkClient.connect(forked_vm.spec.bulk_socket, forked_vm.identity.token, 20.0)
+    await bulk.ping()
+    await bulk.close()
+
+
+async def test_a_second_host_waits_for_the_first(forked_vm: LabVM) -> None:
+    with pytest.raises(LinkLost):
+        await ssh.connect(forked_vm.spec.control_socket, forked_vm.identity, 1.0)
+    assert (await forked_vm.run("true")).exit_code == 0
+
+
+async def test_a_wrong_key_or_token_gets_nothing(forked_vm: LabVM) -> None:
+    forked_vm.ssh.abort()
+    other = Identity.new()
+    path = forked_vm.spec.control_socket
+    with pytest.raises(LinkLost, match="refused this session's key"):
+        await ssh.connect(path, replace(forked_vm.identity, client_key=other.client_key), 10.0)
+    with pytest.raises(LinkLost, match="did not show this session's host key"):
+        await ssh.connect(path, replace(forked_vm.identity, host_key=other.host_key), 10.0)
+    with pytest.raises(LinkLost):
+        await ssh.connect(path, replace(forked_vm.identity, token=other.token), 1.5)
+    forked_vm.ssh = await ssh.connect(path, forked_vm.identity, 10.0)
+
+
+async def _until(terminal: Terminal, wanted: bytes) -> bytes:
+    seen = b""
+    async with asyncio.timeout(20.0):
+        while wanted not in seen:
+            chunk = await terminal.read()
+            assert chunk, (wanted, seen)
+            seen += chunk
+    return seen
+
+
+COUNTER = """
+trap 'stty size' WINCH
+n=0
+while read -r word; do n=$((n+1)); echo "got $word $n"; [ "$word" != quit ] || exit 7; done
+"""
+
+
+async def test_the_agent_survives_a_lost_link(forked_vm: LabVM) -> None:
+    command = Command(("bash", "-c", COUNTER), env={"TERM": "xterm-256color"}, cgroup="agent")
+    with pytest.raises(LinkLost, match="no running agent"):
+        await attach(forked_vm.ssh, 80, 24)
+    await start_agent(forked_vm.ssh, command)
+    terminal = await attach(forked_vm.ssh, 80, 24)
+    terminal.write(b"first\n")
+    await _until(terminal, b"got first 1")
+    await forked_vm.reconnect()
+    terminal = await attach(forked_vm.ssh, 100, 30)
+    terminal.resize(101, 31)
+    terminal.write(b"second\n")
+    await _until(terminal, b"got second 2")
+    await terminal.close()
+    assert await agent_running(forked_vm.ssh)
+    assert await agent_status(forked_vm.ssh) is None
+    terminal = await attach(forked_vm.ssh, 80, 24)
+    terminal.write(b"quit\n")
+    await _until(terminal, b"got quit 3")
+    while await terminal.read():
+        continue
+    assert await agent_status(forked_vm.ssh) == 7
+    assert not await agent_running(forked_vm.ssh)
+
+
+async def test_freeze_stops_the_agent_and_thaw_lets_it_go_on(forked_vm: LabVM) -> None:
+    loop = "while :; do echo x >> /workspace/ticks; sleep 0.02; done"
+    await start_agent(forked_vm.ssh, Command(("sh", "-c", loop), cgroup="agent"))
+    size = "while [ $(stat -c %s ticks 2>/dev/null || echo 0) -le {0} ]; do sleep 0.05; done"
+    await forked_vm.sh(size.format(4))
+    bulk = await forked_vm.bulk()
+    await bulk.freeze()
+    first = int(await forked_vm.sh("stat -c %s ticks"))
+    second = int(await forked_vm.sh("sleep 0.5; stat -c %s ticks"))
+    assert first == second
+    listed = await bulk.list_upper("workspace", 100, 1 << 20)
+    assert [(e.path, e.size) for e in listed.entries] == [(b"ticks", first)]
+    await bulk.thaw()
+    await forked_vm.sh(size.format(second))
+
+
+MAKE_CHANGES = r"""
+cd /workspace
+echo changed >> README.md
+mv docs papers
+rm -r src/deep && mkdir src/deep && echo new > src/deep/other.txt
+rm src/main.py
+ln -s /etc/passwd link
+echo twice > one && ln one two
+truncate -s 1G sparse && printf end | dd of=sparse bs=1 seek=1000000 conv=notrunc 2>/dev/null
+mkfifo pipe
+mkdir -p 'a/b'; printf hostile > "$(printf 'a/b/new\nline \377 "q" [x]')"
+printf x > "$(printf 'n%.0s' $(seq 255))"
+chmod 4755 one
+"""
+
+
+async def _entries(vm: LabVM) -> dict[bytes, UpperEntry]:
+    listing = await (await vm.bulk()).list_upper("workspace", 1000, 1 << 20)
+    assert not listing.truncated
+    return {entry.path: entry for entry in listing.entries}
+
+
+async def _content(vm: LabVM, entry: UpperEntry, cap: int = 1 << 20) -> bytes:
+    data = bytearray()
+    done = await (await vm.bulk()).fetch("workspace", entry.path, entry.inode, cap, data.extend)
+    assert (done.size, done.received, done.mtime_ns) == (len(data), len(data), entry.mtime_ns)
+    return bytes(data)
+
+
+async def test_every_kind_of_change_is_listed_and_fetched(forked_vm: LabVM) -> None:
+    await forked_vm.sh(MAKE_CHANGES)
+    found = await _entries(forked_vm)
+    kinds = {path: entry.kind for path, entry in found.items()}
+    hostile = b'a/b/new\nline \xff "q" [x]'
+    assert kinds == {
+        b"README.md": "file", b"docs": "whiteout", b"papers": "dir", b"src": "dir",
+        b"src/deep": "dir", b"src/deep/other.txt": "file", b"src/main.py": "whiteout",
+        b"link": "link", b"one": "file", b"two": "file", b"sparse": "file", b"pipe": "special",
+        b"a": "dir", b"a/b": "dir", hostile: "file", b"n" * 255: "file",
+    }  # fmt: skip
+    assert found[b"papers"].redirect.strip(b"/") == b"docs"
+    assert found[b"src/deep"].opaque
+    assert not found[b"src"].opaque
+    assert found[b"link"].target == b"/etc/passwd"
+    assert found[b"one"].inode == found[b"two"].inode
+    assert found[b"one"].nlink == 2
+    assert found[b"one"].mode == 0o104755
+    assert found[b"sparse"].size == 1 << 30
+    assert found[b"sparse"].allocated < 1 << 20
+    assert {entry.uid for entry in found.values() if entry.kind == "file"} == {1000}
+    assert await _content(forked_vm, found[hostile]) == b"hostile"
+    assert await _content(forked_vm, found[b"src/deep/other.txt"]) == b"new\n"
+    assert (await _content(forked_vm, found[b"README.md"])).endswith(b"changed\n")
+
+
+async def test_what_cannot_be_fetched_is_refused_and_the_link_goes_on(forked_vm: LabVM) -> None:
+    await forked_vm.sh("cd /workspace; echo a > f; mkdir d; ln -s f l; mkfifo p; echo x > big")
+    found, bulk = await _entries(forked_vm), await forked_vm.bulk()
+    got: list[bytes] = []
+    for path, inode, cap in (
+        (b"f", found[b"f"].inode + 1, 100),
+        (b"gone", 1, 100),
+        (b"l", found[b"l"].inode, 100),
+        (b"p", found[b"p"].inode, 100),
+        (b"d", found[b"d"].inode, 100),
+        (b"big", found[b"big"].inode, 1),
+        (b"../../run/agent.sock", 1, 100),
+        (b"/etc/passwd", 1, 100),
+    ):
+        with pytest.raises(GuestError):
+            await bulk.fetch("workspace", path, inode, cap, got.append)
+    assert got == []
+    await bulk.ping()
+
+
+async def test_a_large_file_and_the_caps_of_a_list(forked_vm: LabVM) -> None:
+    await forked_vm.sh("cd /workspace; head -c 20000000 /dev/urandom > big; sha256sum big > sum")
+    await forked_vm.sh("mkdir many; cd many; for n in $(seq 300); do : > $n; done")
+    bulk = await forked_vm.bulk()
+    listing = await bulk.list_upper("workspace", 50, 1 << 20)
+    assert (len(listing.entries), listing.truncated) == (50, True)
+    assert (await bulk.list_upper("workspace", 1000, 2000)).truncated
+    big = (await _entries(forked_vm))[b"big"]
+    assert len(await _content(forked_vm, big, 20_000_000)) == 20_000_000
+
+
+async def test_the_root_tree_is_listed_too(forked_vm: LabVM) -> None:
+    await forked_vm.sh("echo x > /opt/tool", root=True)
+    listing = await (await forked_vm.bulk()).list_upper("root", 10_000, 1 << 22)
+    assert b"opt/tool" in {entry.path for entry in listing.entries}
+
+
+async def test_both_links_at_once_and_a_lost_one(forked_vm: LabVM) -> None:
+    bulk = await forked_vm.bulk()
+    await asyncio.gather(
+        forked_vm.run("true"), bulk.ping(), bulk.ping(), forked_vm.run("true"), bulk.freeze()
+    )
+    await bulk.thaw()
+    await bulk.close()
+    with pytest.raises(LinkLost):
+        await bulk.ping()
+    again = await BulkClient.connect(forked_vm.spec.bulk_socket, forked_vm.identity.token, 20.0)
+    await again.ping()
+    await again.close()
+
+
+async def test_pause_and_resume(forked_vm: LabVM) -> None:
+    await forked_vm.machine.pause()
+    with pytest.raises(LinkLost):
+        await (await forked_vm.bulk()).ping(0.5)
+    await forked_vm.machine.resume()
+    assert (await forked_vm.run("true")).exit_code == 0
+
+
+async def test_another_process_adopts_the_machine(forked_vm: LabVM) -> None:
+    first = forked_vm.machine
+    await first.close()
+    forked_vm.machine = await Machine.adopt(first.spec, first.pid, first.start_time)
+    assert (await forked_vm.run("true")).exit_code == 0
+    await forked_vm.machine.stop(5.0)
+    assert not os.path.exists(f"/proc/{first.pid}/exe")
+
+
+async def test_a_killed_machine_is_noticed_everywhere(forked_vm: LabVM) -> None:
+    waiting = asyncio.create_task(forked_vm.run("sleep", "1000"))
+    bulk = await forked_vm.bulk()
+    os.kill(forked_vm.machine.pid, signal.SIGKILL)
+    assert await forked_vm.machine.wait_exit() == -signal.SIGKILL
+    with pytest.raises(LinkLost):
+        await waiting
+    with pytest.raises(LinkLost):
+        await bulk.ping()
+    with pytest.raises(LinkLost):
+        await forked_vm.run("true")
+
+
+@contextlib.asynccontextmanager
+async def _broken_boot(image: ImageSet, folder: Path, **changes: object):  # type: ignore[no-untyped-def]
+    scratch = vmlab.template()
+    spec = vmlab.lab_spec(image, folder, vmlab.make_workspace(folder), scratch)
+    await create_overlay(folder / "scratch.qcow2", scratch)
+    identity = Identity.new()
+    vmlab.put_secrets(image, spec, identity)
+    machine = await Machine.start(replace(spec, **changes))  # type: ignore[arg-type]
+    try:
+        yield machine, identity
+    finally:
+        await machine.stop(1.0)
+
+
+async def test_a_broken_scratch_disk_shows_the_console(guest_image: ImageSet) -> None:
+    async with vmlab.short_folder() as folder:
+        bad = folder / "bad.raw"
+        bad.write_bytes(b"\0" * (1 << 20))
+        spec = vmlab.lab_spec(guest_image, folder, bad, vmlab.template())
+        disks = (spec.disks[0], replace(spec.disks[0], serial="ws0"), spec.disks[1])
+        broken = replace(disks[2], serial="scratch", read_only=False)
+        async with _broken_boot(guest_image, folder, disks=(*disks[:2], broken)) as (vm, identity):
+            with pytest.raises(BootFailed) as caught:
+                await boot(vm, identity, 30.0)
+    assert "scratch" in caught.value.console
+    assert caught.value.hint
+
+
+async def test_a_missing_workspace_disk_shows_the_console(guest_image: ImageSet) -> None:
+    async with vmlab.short_folder() as folder:
+        spec = vmlab.lab_spec(guest_image, folder, folder / "none", vmlab.template())
+        disks = (spec.disks[0], spec.disks[2])
+        async with _broken_boot(guest_image, folder, disks=disks) as (vm, identity):
+            with pytest.raises(BootFailed) as caught:
+                await boot(vm, identity, 30.0)
+    assert "ws0" in caught.value.console
