@@ -33,7 +33,7 @@ from snapshot.image_writer import ImageWriter
 from snapshot.manifest import Entry, Manifest
 from snapshot.patterns import IGNORE_FILES
 from snapshot.tarstream import header
-from snapshot.walk import FILE_FLAGS, FOLDER_FLAGS, Folder, refused, walk
+from snapshot.walk import FOLDER_FLAGS, Folder, read_regular, refused, walk
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -302,16 +302,9 @@ class _Capture:
 
 
 def _ignore_file(directory: int, name: str) -> bytes:
-    """Read an ignore file: a regular one, no link; what cannot be read counts as empty."""
-    try:
-        descriptor = os.open(name, FILE_FLAGS, dir_fd=directory)
-    except OSError:
-        return b""
-    with os.fdopen(descriptor, "rb") as file:
-        try:
-            return file.read(MAX_IGNORE_BYTES)
-        except OSError:  # a folder of that name
-            return b""
+    """Read an ignore file; what is no readable regular file counts as empty."""
+    found = read_regular(directory, name, MAX_IGNORE_BYTES)
+    return b"" if found is None else found[0]
 
 
 def _escapes(path: bytes, target: bytes) -> bool:

@@ -120,7 +120,7 @@ class FileReader:
         data, found = b"", os.fstat(descriptor)
         for _ in range(TRIES):
             found = os.fstat(descriptor)
-            data = b"".join(_chunks(descriptor, SMALL))
+            data = b"".join(_chunks(descriptor, min(found.st_size, SMALL) + 1))
             after = os.fstat(descriptor)
             if len(data) == after.st_size and _same(found, after):
                 return data, after

@@ -8,7 +8,7 @@ import stat
 from typing import TYPE_CHECKING, Final
 
 from snapshot.git_config import BadConfig, parse
-from snapshot.walk import FILE_FLAGS, FOLDER_FLAGS
+from snapshot.walk import FOLDER_FLAGS, read_regular
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -73,7 +73,7 @@ class Dir:
                 if place is None:
                     return None
                 opened.append(place)
-            return _read(place.descriptor, last, limit) if place else None
+            return read_regular(place.descriptor, last, limit) if place else None
         finally:
             for item in opened:
                 item.close()
@@ -94,18 +94,6 @@ class Dir:
             return
         finally:
             folder.close()
-
-
-def _read(directory: int, name: bytes, limit: int) -> tuple[bytes, os.stat_result] | None:
-    try:
-        descriptor = os.open(name, FILE_FLAGS, dir_fd=directory)
-    except OSError:
-        return None
-    with os.fdopen(descriptor, "rb") as file:
-        found = os.fstat(descriptor)
-        if not stat.S_ISREG(found.st_mode) or found.st_size > limit:
-            return None
-        return file.read(limit), found
 
 
 def find(workspace: bytes, tree: bytes, directory: int) -> tuple[Dir, Dir] | str:
@@ -138,7 +126,7 @@ def _own(workspace: bytes, tree: bytes, directory: int) -> Dir | str:
     try:
         return Dir(os.open(name, FOLDER_FLAGS, dir_fd=directory), os.path.join(tree, name))
     except OSError:
-        found = _read(directory, name, _POINTER_BYTES)
+        found = read_regular(directory, name, _POINTER_BYTES)
     match = _POINTER.fullmatch(found[0]) if found else None
     if match is None:
         return ".git is neither a folder nor a pointer to one"

@@ -8,7 +8,6 @@ import fcntl
 import os
 import shutil
 import subprocess
-import tempfile
 from typing import TYPE_CHECKING, Final, Self
 
 from snapshot.errors import SnapshotError, ToolMissing
@@ -57,7 +56,7 @@ class ImageWriter:
         self._buffer: list[bytes] = []
         self._waiting = 0
         self._done = False
-        self._errors = tempfile.TemporaryFile(dir=image.parent)  # noqa: SIM115 - closed on exit
+        self._errors = os.fdopen(os.memfd_create("mksquashfs"), "w+b")  # the disk may be full
         image.unlink(missing_ok=True)
         try:
             self._process = subprocess.Popen(

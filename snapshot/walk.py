@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import stat
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -83,6 +84,33 @@ def open_below(root: int, path: bytes) -> int:
             os.close(current)
         current = following
     return current
+
+
+def read_regular(
+    directory: int, name: str | bytes, limit: int
+) -> tuple[bytes, os.stat_result] | None:
+    """Read a regular file of at most `limit` bytes in the open folder `directory`.
+
+    None for anything else: missing, unreadable, a link, a folder, too long.
+    """
+    try:
+        descriptor = os.open(name, FILE_FLAGS, dir_fd=directory)
+    except OSError:
+        return None
+    try:
+        found = os.fstat(descriptor)
+        if not stat.S_ISREG(found.st_mode) or found.st_size > limit:
+            return None
+        pieces: list[bytes] = []
+        left = limit
+        while left > 0 and (piece := os.read(descriptor, min(left, 1 << 20))):
+            pieces.append(piece)
+            left -= len(piece)
+        return b"".join(pieces), found
+    except OSError:
+        return None
+    finally:
+        os.close(descriptor)
 
 
 def refused(path: bytes, error: OSError) -> WorkspaceRefused:
