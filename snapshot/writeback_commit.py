@@ -16,7 +16,7 @@ from .errors import MergeAborted
 from .writeback_journal import Journal, write_attributes
 from .writeback_revert import Place, Reverter, exchange, is_old, temp_name
 from .writeback_stage import copy_out, stage
-from .writeback_tree import Blocked, Tree, split_last
+from .writeback_tree import BECAME_OTHER, Blocked, Tree, split_last
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -139,8 +139,10 @@ class Commit:
         with self._folder(folder, op.path) as fd:
             try:
                 found, attributes = copy_out(fd, name, self.folder / "pre" / str(number))
-            except FileNotFoundError as error:
-                raise Drift(op.path) from error
+            except OSError as error:
+                if error.errno in BECAME_OTHER or isinstance(error, FileNotFoundError):
+                    raise Drift(op.path) from error
+                raise
         if not found.is_same(op.pre):
             raise Drift(op.path)
         write_attributes(self.folder, number, attributes)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from .errors import MergeAborted
 from .lines import is_binary
 from .merge3 import merge_bytes
 from .names import NameRefused, alike, check_link, split_path
@@ -27,7 +28,7 @@ MAX_MERGED: Final = 64 << 20
 _EXECUTE: Final = 0o111
 _READ: Final = 0o444
 
-ALREADY: Final = "already there"
+ALREADY: Final = "already so in the workspace"
 
 __all__ = ["MergePlan", "Refusal", "Side", "Wish", "make_plan"]
 
@@ -59,10 +60,17 @@ def make_plan(
 
     Raises:
         WorkspaceRefused: the workspace cannot be opened.
+        MergeAborted: a folder of it cannot be read.
 
     """
     with Tree(workspace) as tree:
-        return _Planner(tree, wishes, gone_dirs, allow_links).plan()
+        try:
+            return _Planner(tree, wishes, gone_dirs, allow_links).plan()
+        except OSError as error:
+            raise MergeAborted(
+                f"{workspace} cannot be compared: {error.strerror}; nothing was written.",
+                "Make all of its folders readable, then merge again.",
+            ) from error
 
 
 class _Planner:
@@ -188,6 +196,9 @@ class _Planner:
         """Return what becomes of the real entry, and whether lines were merged for it."""
         base, result = wish.base, wish.result
         if _matches(now, result) and (wish.exactly is None or now.mode == wish.exactly.mode):
+            raise _Already
+        if result.kind == "none" and now.kind == "dir" != base.kind:
+            # The file is gone; a folder of its name is another matter.
             raise _Already
         if now.kind == "special":
             raise _Conflict("there is a special file in its place")

@@ -30,6 +30,10 @@ OPEN_FILE: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 PERMISSIONS: Final = 0o777
 _CHUNK: Final = 1 << 20
 _BLOCKED: Final = (errno.ENOTDIR, errno.ELOOP)
+BECAME_OTHER: Final = (errno.EINVAL, errno.ELOOP, errno.ENXIO)
+"""A link, file or socket took the place of what was there a moment before."""
+
+_LOOKS: Final = 3
 
 
 class Blocked(Exception):
@@ -174,11 +178,23 @@ def ancestors(path: bytes) -> list[bytes]:
 
 
 def look_at(fd: int, name: bytes) -> Entry:
-    """Return what `name` in an open folder is, without following it."""
-    try:
-        status = os.stat(name, dir_fd=fd, follow_symlinks=False)
-    except FileNotFoundError:
-        return NOTHING
+    """Return what `name` in an open folder is, without following it.
+
+    What keeps becoming something else while it is looked at counts as special.
+    """
+    for _ in range(_LOOKS):
+        try:
+            return _look_once(fd, name)
+        except FileNotFoundError:
+            return NOTHING
+        except OSError as error:
+            if error.errno not in BECAME_OTHER:
+                raise
+    return Entry("special")
+
+
+def _look_once(fd: int, name: bytes) -> Entry:
+    status = os.stat(name, dir_fd=fd, follow_symlinks=False)
     if stat.S_ISLNK(status.st_mode):
         target = os.readlink(name, dir_fd=fd)
         return _entry("link", status, blake3(target).hexdigest(), len(target))
@@ -186,19 +202,7 @@ def look_at(fd: int, name: bytes) -> Entry:
         return _entry("dir", status, "", 0)
     if not stat.S_ISREG(status.st_mode):
         return _entry("special", status, "", 0)
-    return _look_at_file(fd, name)
-
-
-def _look_at_file(fd: int, name: bytes) -> Entry:
-    try:
-        file_fd = os.open(name, OPEN_FILE, dir_fd=fd)
-    except FileNotFoundError:
-        return NOTHING
-    except OSError as error:
-        if error.errno not in (errno.ELOOP, errno.ENXIO):
-            raise
-        # It became a link or a socket since it was looked at.
-        return Entry("special")
+    file_fd = os.open(name, OPEN_FILE, dir_fd=fd)
     try:
         status = os.fstat(file_fd)
         if not stat.S_ISREG(status.st_mode):
