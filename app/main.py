@@ -39,7 +39,7 @@ COMMANDS: Final = {
 ROLES: Final = {
     "colours": ("app.services.colours_role", "run"),
     "keeper": ("app.keeper.role", "run"),
-    "pane-worker": ("app.ui.pane_worker", "run"),
+    "pane-worker": ("vm.terminal.worker", "main"),
 }
 """Our own child processes (see docs/architecture.md)."""
 

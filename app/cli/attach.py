@@ -93,20 +93,20 @@ class _Attachment:
         loop.add_reader(0, self._on_keys)
         loop.add_signal_handler(signal.SIGWINCH, self._resize)
         self._resize()
-        tasks = [
-            loop.create_task(self._output()),
-            loop.create_task(self._input()),
-            loop.create_task(self._left.wait()),
-        ]
+        output = loop.create_task(self._output())
+        others = (loop.create_task(self._input()), loop.create_task(self._leave()))
         try:
-            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-            return tasks[0].result() if tasks[0].done() else None
+            await asyncio.wait((output, *others), return_when=asyncio.FIRST_COMPLETED)
+            return output.result() if output.done() else None
         finally:
             loop.remove_reader(0)
             loop.remove_signal_handler(signal.SIGWINCH)
-            for task in tasks:
+            for task in (output, *others):
                 task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            await asyncio.gather(output, *others, return_exceptions=True)
+
+    async def _leave(self) -> None:
+        await self._left.wait()
 
     def _resize(self) -> None:
         raw = fcntl.ioctl(1, termios.TIOCGWINSZ, bytes(8))

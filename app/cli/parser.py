@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     Adder = Callable[..., argparse.ArgumentParser]
+    Commands = argparse._SubParsersAction["Parser"]  # pyright: ignore[reportPrivateUsage]
 
 ABOUT: Final = (
     "Runs coding agents in microVMs on a snapshot of your workspace; you take home only the hunks "
@@ -86,16 +87,14 @@ def _review(add: Adder) -> None:
     undo.add_argument("merge", metavar="MERGE", help="the id that merge printed")
 
 
-def _host(add: Adder, commands: argparse._SubParsersAction[Parser]) -> None:
+def _host(add: Adder, commands: Commands) -> None:
     add("doctor", "look whether this host can run Cloche, and say how to mend it")
     add("version", "print the version")
     _group(commands, "image", "guest images", {"build": "build an image", "list": "list them"})
     _group(commands, "agents", "agents", {"list": "list the agents that can be run"})
 
 
-def _group(
-    commands: argparse._SubParsersAction[Parser], name: str, summary: str, actions: dict[str, str]
-) -> None:
+def _group(commands: Commands, name: str, summary: str, actions: dict[str, str]) -> None:
     group = commands.add_parser(name, help=summary, description=summary, allow_abbrev=False)
     inner = group.add_subparsers(dest="action", metavar="ACTION", required=True)
     for action, text in actions.items():

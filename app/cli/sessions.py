@@ -104,10 +104,10 @@ async def _resume(paths: Paths, session_id: str, *, agent: bool) -> None:
         await client.resume(agent=agent)
         goal = SETTLED if agent else SETTLED - {"running"}
         async for event in client.events():
+            if event.session.state in ("failed", "lost"):
+                raise AppError("failed", event.session.message, f"Read: cloche logs {session_id}")
             if event.session.state in goal:
-                break
-        if event.session.state in ("failed", "lost"):
-            raise AppError("failed", event.session.message, f"Read: cloche logs {session_id}")
+                return
 
 
 def _show(paths: Paths, session_id: str, output: Output) -> int:

@@ -69,6 +69,15 @@ async def connect(socket_path: Path, host_key: str) -> asyncssh.SSHClientConnect
         raise
 
 
+async def open_subsystem(
+    ssh: asyncssh.SSHClientConnection, name: str = SUBSYSTEM
+) -> tuple[asyncssh.SSHWriter[bytes], asyncssh.SSHReader[bytes]]:
+    """Open a subsystem's streams of bytes on a connection."""
+    streams = await ssh.open_session(subsystem=name, encoding=None)  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
+    writer, reader, _ = cast("_Streams", streams)
+    return writer, reader
+
+
 class Connection:
     """One conversation with one keeper."""
 
@@ -99,8 +108,7 @@ class Connection:
             await asyncio.sleep(RETRY_S)
 
     async def _greet(self) -> None:
-        streams = await self.ssh.open_session(subsystem=SUBSYSTEM, encoding=None)  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
-        self._writer, reader, _ = cast("_Streams", streams)
+        self._writer, reader = await open_subsystem(self.ssh)
         self._listening = asyncio.get_running_loop().create_task(self._listen(Lines(reader)))
         await self.call("hello", {"protocol": PROTOCOL, "version": ""})
 

@@ -6,10 +6,9 @@ import asyncio
 from typing import TYPE_CHECKING
 
 import asyncssh
-import msgspec
 import pytest
 
-from app.client.connection import Connection, connect, new_host_key
+from app.client.connection import Connection, connect, new_host_key, open_subsystem
 from app.errors import AppError
 from app.keeper.control import ControlServer
 from app.protocol import Event, SessionInfo
@@ -17,6 +16,8 @@ from app.protocol import Event, SessionInfo
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
+
+    import msgspec
 
 INFO = SessionInfo("0000000000", "n", "shell", "running", "/w", "tcg", 0.0)
 BLOB = "ab" + "0" * 62
@@ -26,9 +27,11 @@ class FakeKeeper:
     def __init__(self) -> None:
         self.calls: list[tuple[str, bytes]] = []
         self.news: asyncio.Queue[Event] = asyncio.Queue()
+        self.called = asyncio.Event()
 
     async def call(self, method: str, params: msgspec.Raw) -> object:
         self.calls.append((method, bytes(params)))
+        self.called.set()
         if method == "refuse":
             raise AppError("busy", "Not now.", "Wait")
         if method == "hang":
@@ -102,8 +105,7 @@ async def test_events_arrive_after_subscribing(bench: Bench, client: Connection)
 
 async def test_a_lost_keeper_fails_calls_and_events(bench: Bench, client: Connection) -> None:
     waiting = asyncio.create_task(client.call("hang", {}))
-    while not bench.keeper.calls:
-        await asyncio.sleep(0)
+    await bench.keeper.called.wait()
     await bench.server.close()
     with pytest.raises(AppError) as caught:
         await waiting
@@ -119,7 +121,7 @@ async def test_another_host_key_is_not_spoken_to(bench: Bench, tmp_path: Path) -
 
 async def test_the_first_call_must_be_hello(bench: Bench) -> None:
     ssh = await connect(bench.path, bench.public)
-    writer, reader, _ = await ssh.open_session(subsystem="cloche.control", encoding=None)
+    writer, reader = await open_subsystem(ssh)
     writer.write(b'{"jsonrpc":"2.0","id":1,"method":"info"}\n')
     assert await asyncio.wait_for(reader.read(), 5) == b""
     assert bench.keeper.calls == []
@@ -130,7 +132,7 @@ async def test_the_first_call_must_be_hello(bench: Bench) -> None:
 @pytest.mark.parametrize("line", [b"no json\n", b"[1]\n", b'{"method": 3}\n', b"x" * (2 << 20)])
 async def test_nonsense_ends_the_conversation(bench: Bench, line: bytes) -> None:
     ssh = await connect(bench.path, bench.public)
-    writer, reader, _ = await ssh.open_session(subsystem="cloche.control", encoding=None)
+    writer, reader = await open_subsystem(ssh)
     writer.write(b'{"jsonrpc":"2.0","id":1,"method":"hello","params":{"protocol":1}}\n')
     assert b'"protocol":1' in await asyncio.wait_for(reader.readline(), 5)
     writer.write(line)
@@ -142,7 +144,8 @@ async def test_nonsense_ends_the_conversation(bench: Bench, line: bytes) -> None
 async def test_blobs_are_read_and_nothing_else(client: Connection) -> None:
     sftp = await client.ssh.start_sftp_client()
     async with sftp.open(f"/{BLOB[:2]}/{BLOB}", "rb") as file:
-        assert await file.read() == b"content"
+        content: object = await file.read()  # pyright: ignore[reportUnknownVariableType]
+    assert content == b"content"
     for path in ("/", "../secret", "/../secret", f"/{BLOB[:2]}/../../secret", "/etc/passwd"):
         with pytest.raises(asyncssh.SFTPError):
             async with sftp.open(path, "rb") as file:
@@ -178,9 +181,9 @@ async def test_blobs_are_never_written(bench: Bench, client: Connection) -> None
 
 async def test_nothing_is_forwarded(client: Connection, tmp_path: Path) -> None:
     with pytest.raises(asyncssh.ChannelOpenError):
-        await client.ssh.open_connection("127.0.0.1", 22)
+        await client.ssh.open_connection("127.0.0.1", 22)  # pyright: ignore[reportUnknownMemberType]
     with pytest.raises(asyncssh.ChannelOpenError):
-        await client.ssh.open_unix_connection(str(tmp_path / "control.sock"))
+        await client.ssh.open_unix_connection(str(tmp_path / "control.sock"))  # pyright: ignore[reportUnknownMemberType]
     with pytest.raises(asyncssh.ChannelListenError):
         await client.ssh.forward_remote_port("", 0, "127.0.0.1", 22)
 
@@ -192,5 +195,5 @@ async def test_a_command_without_a_machine_says_so(client: Connection) -> None:
 
 
 async def test_an_unknown_subsystem_is_refused(client: Connection) -> None:
-    _, reader, _ = await client.ssh.open_session(subsystem="other", encoding=None)
+    _, reader = await open_subsystem(client.ssh, "other")
     assert await asyncio.wait_for(reader.read(), 5) == b""
