@@ -150,18 +150,17 @@ class TerminalView(TerminalMessages, Widget, can_focus=True):
         Overrides the whole of Textual's styling: colours are resolved, there is no border to draw.
         """
         width = self.size.width
-        blank = Strip.blank(width, self.visual_style.rich_style)
-        lines = [self._line(y, width, blank) for y in crop.line_range]
+        lines = [self._line(y, width) for y in crop.line_range]
         if crop.column_span != (0, width):
             lines = [line.crop(*crop.column_span) for line in lines]
         self._painted()
         return lines
 
-    def _line(self, y: int, width: int, blank: Strip) -> Strip:
+    def _line(self, y: int, width: int) -> Strip:
         feed = self._feed
         strip = feed.strip(y) if feed is not None else None
         if feed is None or strip is None or y >= feed.rows:
-            return blank
+            return self._blank(width)
         cursor = feed.cursor
         if cursor is not None and cursor.y == y and cursor.x < strip.cell_length:
             strip = self._with_cursor(strip, cursor)
@@ -169,7 +168,10 @@ class TerminalView(TerminalMessages, Widget, can_focus=True):
             return strip
         if strip.cell_length > width:
             return strip.crop(0, width)
-        return Strip.join([strip, blank.crop(strip.cell_length, width)])
+        return Strip.join([strip, self._blank(width - strip.cell_length)])
+
+    def _blank(self, width: int) -> Strip:
+        return Strip.blank(width, self.visual_style.rich_style)
 
     def _with_cursor(self, strip: Strip, cursor: Cursor) -> Strip:
         end = min(cursor.x + (2 if cursor.wide else 1), strip.cell_length)
@@ -226,16 +228,13 @@ class TerminalView(TerminalMessages, Widget, can_focus=True):
         """Leave the feed to the next view."""
         self._detach()
 
-    def on_focus(self) -> None:
-        """Show frames as fast as they come."""
+    def watch_has_focus(self, _has_focus: bool) -> None:
+        """Take the pace that the focus means; a prefix without its key is given up."""
+        super().watch_has_focus(_has_focus)
         self._tell_rate()
-        self._tell_focus(True)
-
-    def on_blur(self) -> None:
-        """Show frames at the pace of a glance; a prefix without its key is given up."""
-        self._tell_rate()
-        self._tell_focus(False)
-        self._disarm()
+        self._tell_focus(_has_focus)
+        if not _has_focus:
+            self._disarm()
 
     def _tell_focus(self, focused: bool) -> None:
         if self._feed is not None:

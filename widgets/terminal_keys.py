@@ -2,12 +2,14 @@
 
 Such a terminal (VTE, Terminal.app, tmux without extended keys) sends Alt as an Escape before the
 key. Textual understands that for letters only: Alt+Enter arrives as Enter, Ctrl+Alt+A as Ctrl+A,
-Alt+Backspace as Ctrl+W. And a lone Escape waits 0.1 s for what may follow, far longer than any
-terminal takes to send the rest of a sequence.
+Alt+Backspace as Ctrl+W. And a lone Escape waits up to 0.2 s for what may follow, far longer than
+any terminal takes to send the rest of a sequence.
 """
 
 from __future__ import annotations
 
+import select
+import sys
 from typing import TYPE_CHECKING, cast
 
 from textual import constants, events
@@ -15,6 +17,8 @@ from textual._xterm_parser import XTermParser
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+
+    from textual.message import Message
 
     KeyEvents = Callable[..., Iterable[events.Key]]
 
@@ -48,19 +52,35 @@ def alt_key(sequence: str) -> str | None:
     return None
 
 
-def mend_parser(parser: type[XTermParser] = XTermParser) -> None:
-    """Teach the parser Alt with Enter, Tab, Backspace and Ctrl+letters; a second call does nothing.
+def _wait_for_more() -> None:
+    """Wait on the terminal for what may follow an Escape; the input thread has nothing else."""
+    terminal = sys.__stdin__
+    if terminal is not None and terminal.isatty():
+        select.select([terminal], [], [], ESCAPE_DELAY)
 
-    Touches a private method of Textual, so a test holds it to what it promises.
+
+def mend_parser(parser: type[XTermParser] = XTermParser) -> None:
+    """Teach the parser Alt with Enter, Tab, Backspace and Ctrl+letters, and a quick Escape.
+
+    Call it once before the app runs; a second call does nothing. It touches a private method of
+    Textual, so tests hold it to what it promises.
     """
     constants.ESCAPE_DELAY = ESCAPE_DELAY  # type: ignore[misc]  # Final, but read at each use
     if getattr(parser, MARK, False):
         return
-    inner = cast("KeyEvents", getattr(parser, METHOD))
+    inner, inner_feed = cast("KeyEvents", getattr(parser, METHOD)), parser.feed
 
     def keys(self: XTermParser, sequence: str, alt: bool = False) -> Iterable[events.Key]:
         name = alt_key(ESCAPE + sequence if alt else sequence)
         return [events.Key(name, None)] if name else inner(self, sequence, alt)
 
+    def feed(self: XTermParser, data: str) -> Iterable[Message]:
+        yield from inner_feed(self, data)
+        if data.endswith(ESCAPE):
+            # the driver looks at the clock ten times a second only, which is too late
+            _wait_for_more()
+            yield from self.tick()
+
     setattr(parser, METHOD, keys)
+    setattr(parser, "feed", feed)  # noqa: B010 - an assignment to a method is what it is
     setattr(parser, MARK, True)

@@ -26,8 +26,14 @@ if TYPE_CHECKING:
     from widgets.terminal_feed import FeedRate, MouseInput
 
 CONNECT_S = 2.0
-RETRY_S = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
+RETRY_S = (0.05, 0.1, 0.2, 0.5, 1.0)
 """Seconds between tries to reach the keeper; the last one repeats."""
+
+PATIENT_TRIES = 3
+"""Tries before a pane that was never live says that it waits: a keeper may be just starting."""
+
+SHORT_S = 2.0
+"""A connection that held no longer than that is followed by a pause, or one could spin."""
 
 CRASHES, CRASH_SPAN_S = 3, 20.0
 """So many ends of the worker within so many seconds mean that this terminal's bytes cause them."""
@@ -64,6 +70,7 @@ class Pane(PaneScreen):
         self._rate = Rate.VISIBLE
         self._link: WorkerLink | None = None
         self._over = asyncio.Event()
+        self._short_turns = 0
         self._crashes: collections.deque[float] = collections.deque(maxlen=CRASHES)
         self._task: asyncio.Task[None] | None = None
         self._unpainted: int | None = None
@@ -120,9 +127,18 @@ class Pane(PaneScreen):
                 raise
             self._link = link
             self._open(link, descriptor)
-            await self._over.wait()
+            await self._turn()
             if self.state == "broken":
                 return
+
+    async def _turn(self) -> None:
+        """Wait until worker or keeper is gone; pause before the next try if it was soon."""
+        begin = time.monotonic()
+        await self._over.wait()
+        short = time.monotonic() - begin < SHORT_S
+        self._short_turns = self._short_turns + 1 if short else 0
+        if short and self.state == "lost":
+            await asyncio.sleep(RETRY_S[min(self._short_turns, len(RETRY_S)) - 1])
 
     async def _connect(self) -> int:
         """Return a connection to the keeper, trying until there is one."""
@@ -132,7 +148,7 @@ class Pane(PaneScreen):
                 return await self._connect_once()
             except (OSError, TimeoutError) as error:
                 why = os.strerror(error.errno) if error.errno else "no answer"
-                if tries == len(RETRY_S) - 1 or self.state == "live":
+                if tries >= PATIENT_TRIES or self.state == "live":
                     self._enter("lost", None, f"The session's keeper is not there: {why}.")
             await asyncio.sleep(RETRY_S[min(tries, len(RETRY_S) - 1)])
             tries += 1

@@ -112,27 +112,26 @@ class PaneHub:
     async def claim(self, pane: Pane) -> WorkerLink:
         """Return a worker that is ready and has room, with `pane` entered in it."""
         link = next((it for it in self._links if self._has_room(it)), None) or self._prepare()
-        number = link.number()
-        link.panes[number] = pane
-        pane.number = number
+        if link is self._spare:
+            self._spare = None  # taken before the first wait, so that nobody else takes it too
+        pane.number = link.number()
+        link.panes[pane.number] = pane
         try:
             await link.ready
         except BaseException:
-            link.panes.pop(number, None)
+            self.release(pane, link)
             raise
-        if link is self._spare:
-            self._spare = None
-            if not self._closed:
-                self._prepare()
+        if not self._closed:
+            self._prepare()
         return link
 
     def _has_room(self, link: WorkerLink) -> bool:
-        return link.alive and 0 < len(link.panes) < self._share
+        return link.alive and link is not self._spare and len(link.panes) < self._share
 
     def release(self, pane: Pane, link: WorkerLink) -> None:
         """Take a pane out of its worker; a worker without panes ends."""
         link.panes.pop(pane.number, None)
-        if not link.panes and link is not self._spare and link in self._links:
+        if not link.panes and link in self._links:
             self._links.discard(link)
             self._background(link.close())
 

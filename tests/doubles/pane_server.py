@@ -78,11 +78,7 @@ class PaneServer:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        if self.pid:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(self.pid, signal.SIGKILL)
-            with contextlib.suppress(ChildProcessError):
-                os.waitpid(self.pid, 0)
+        self._kill()
         self._close_pty()
         await self.hang_up()
         if self._server is not None:
@@ -90,6 +86,14 @@ class PaneServer:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def _kill(self) -> None:
+        if self.pid:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.pid, signal.SIGKILL)
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(self.pid, 0)
+            self.pid = 0
 
     # -- the guest ---------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""The generated binding: made once, kept safely, made anew when it is damaged, checked each time."""
+"""The generated binding: made once, kept safely, made anew when damaged, checked each time."""
 
 from __future__ import annotations
 

@@ -33,8 +33,13 @@ class Session:
         pid, self.fd = pty.fork()
         if pid == 0:
             os.chdir(folder)
-            env = {"TERM": "xterm-256color", "PATH": "/usr/bin:/bin", "PS1": "$ ", "LANG": "C.UTF-8",
-                   "HOME": str(folder)}  # fmt: skip
+            env = {
+                "TERM": "xterm-256color",
+                "PATH": "/usr/bin:/bin",
+                "PS1": "$ ",
+                "LANG": "C.UTF-8",
+                "HOME": str(folder),
+            }
             os.execvpe(argv[0], argv, env)
         self.pid = pid
         self.resize(columns, rows)

@@ -221,4 +221,4 @@ def test_one_line_is_one_printable_line(text: str) -> None:
 def test_plain_text_has_no_controls(text: str) -> None:
     clean = wire.plain_text(text)
     assert len(clean) == len(text)
-    assert not any(ord(c) < 32 and c not in "\t\n" or 0x7F <= ord(c) < 0xA0 for c in clean)
+    assert not any((ord(c) < 32 and c not in "\t\n") or 0x7F <= ord(c) < 0xA0 for c in clean)

@@ -303,36 +303,32 @@ def test_a_screen_that_stops_reading_costs_no_memory_without_end() -> None:
         assert resident < 120 << 20
 
 
+SEQUENCES = [
+    b"\x1b[%d;%dH", b"\x1b[%d;%dr", b"\x1b[%d%dL", b"\x1b[%dM\x1b[%d@", b"\x1b[%dP\x1b[%dX",
+    b"\x1b[?%dh\x1b[?%dl", b"\x1b[38;5;%dm\x1b[%dm", b"\x1b]4;%d;rgb:0/0/%d\x07",
+    b"\x1b[%dS\x1b[%dT", b"\x1bPq%d;%d\x1b\\", b"\x1b_G%d;%d\x1b\\", b"\x1b[%dJ\x1b[%dK",
+]  # fmt: skip
+TEXTS = ["plain ", "漢字", "👨‍👩‍👧", "🇺🇸", "e\u0301\u0323", "\r\n", "\t", "\b\b", "\u200d", "नि"]
+
+
+def noise(seed: random.Random) -> bytes:
+    """Sixty sequences and texts, now and then cut short."""
+    data = bytearray()
+    for _ in range(60):
+        if seed.random() < 0.5:
+            data += seed.choice(SEQUENCES) % (seed.randrange(0, 130), seed.randrange(0, 130))
+        else:
+            data += seed.choice(TEXTS).encode() * seed.randrange(1, 30)
+    return bytes(data[: seed.randrange(1, len(data))] if seed.random() < 0.2 else data)
+
+
 def test_random_output_and_resizes_do_not_end_the_worker() -> None:
     seed = random.Random(20)
-    pieces = [b"\x1b[%d;%dH", b"\x1b[%d;%dr", b"\x1b[%d%dL", b"\x1b[%dM\x1b[%d@", b"\x1b[%dP\x1b[%dX",
-              b"\x1b[?%dh\x1b[?%dl", b"\x1b[38;5;%dm\x1b[%dm", b"\x1b]4;%d;rgb:0/0/%d\x07",
-              b"\x1b[%dS\x1b[%dT", b"\x1bPq%d;%d\x1b\\", b"\x1b_G%d;%d\x1b\\", b"\x1b[%dJ\x1b[%dK"]  # fmt: skip
-    texts = [
-        "plain ",
-        "漢字",
-        "👨‍👩‍👧",
-        "🇺🇸",
-        "e\u0301\u0323",
-        "\r\n",
-        "\t",
-        "\b\b",
-        "\u200d",
-        "नि",
-    ]
     with WorkerProcess() as worker:
         keeper = started(worker)
         for _ in range(150):
-            data = bytearray()
-            for _ in range(60):
-                if seed.random() < 0.5:
-                    numbers = (seed.randrange(0, 130), seed.randrange(0, 130))
-                    data += seed.choice(pieces) % numbers
-                else:
-                    data += seed.choice(texts).encode() * seed.randrange(1, 30)
-            if seed.random() < 0.2:
-                data = data[: seed.randrange(1, len(data))]
-            keeper.output(bytes(data))
+            data = noise(seed)
+            keeper.output(data)
             keeper.acked(len(data))
             size = wire.PAIR.pack(seed.randrange(0, 200), seed.randrange(0, 60))
             worker.send(Down.RESIZE, size)

@@ -1,0 +1,446 @@
+"""The terminal widget over a feed filled by hand: keys, prefix, mouse, drawing, pace."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+import pytest
+from textual.app import App
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical
+from textual.events import MouseScrollUp, Paste
+from textual.geometry import Region
+from textual.widgets import Button, Static
+
+from tests.doubles.feed import FakeFeed
+from widgets.terminal import DEFAULT_PASSTHROUGH, TerminalView
+from widgets.terminal_feed import Cursor, Modes, MouseInput, PaneFeed, Scroll
+
+if TYPE_CHECKING:
+    from textual.app import ComposeResult
+    from textual.message import Message
+    from textual.pilot import Pilot
+    from textual.strip import Strip
+
+
+class TerminalApp(App[None]):
+    """One terminal and a button; bindings that must not fire while the terminal has the keys."""
+
+    ESCAPE_TO_MINIMIZE = False
+    CSS = "TerminalView { width: 40; height: 10; } Button { width: 10; }"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+t", "note('ctrl+t')", priority=True),
+        Binding("ctrl+c", "note('ctrl+c')", priority=True),
+        Binding("tab", "note('tab')", priority=True),
+        ("j", "note('j')"),
+        ("alt+1", "note('alt+1')"),
+        Binding("alt+2", "note('alt+2')", priority=True),
+        ("f12", "note('f12')"),
+        ("escape", "note('escape')"),
+    ]
+
+    def __init__(self, feed: PaneFeed | None = None) -> None:
+        super().__init__()
+        self.feed = feed
+        self.noted: list[str] = []
+        self.heard: list[Message] = []
+
+    def compose(self) -> ComposeResult:
+        with Horizontal():
+            yield TerminalView(self.feed, id="one")
+            yield Button("x")
+        with Vertical():
+            yield Static("below")
+
+    def action_note(self, what: str) -> None:
+        self.noted.append(what)
+
+    def on_terminal_view_prefix_pressed(self, message: TerminalView.PrefixPressed) -> None:
+        self.heard.append(message)
+
+    def on_terminal_view_prefix_cancelled(self, message: TerminalView.PrefixCancelled) -> None:
+        self.heard.append(message)
+
+    def on_terminal_view_prefix_command(self, message: TerminalView.PrefixCommand) -> None:
+        self.heard.append(message)
+
+    def on_terminal_view_clipboard_requested(
+        self, message: TerminalView.ClipboardRequested
+    ) -> None:
+        self.heard.append(message)
+
+    def on_terminal_view_title_changed(self, message: TerminalView.TitleChanged) -> None:
+        self.heard.append(message)
+
+    def on_terminal_view_bell(self, message: TerminalView.Bell) -> None:
+        self.heard.append(message)
+
+    def on_terminal_view_notified(self, message: TerminalView.Notified) -> None:
+        self.heard.append(message)
+
+    def on_terminal_view_state_changed(self, message: TerminalView.StateChanged) -> None:
+        self.heard.append(message)
+
+    @property
+    def view(self) -> TerminalView:
+        return self.query_one("#one", TerminalView)
+
+
+async def focused(pilot: Pilot[None], app: TerminalApp) -> None:
+    app.view.focus()
+    await pilot.pause()
+
+
+def shown(app: TerminalApp, y: int, width: int = 40) -> Strip:
+    return app.screen._compositor.render_strips()[y].crop(0, width)  # pyright: ignore[reportPrivateUsage]
+
+
+def names(app: TerminalApp) -> list[str]:
+    return [type(message).__name__ for message in app.heard]
+
+
+KEYS = [
+    "tab", "shift+tab", "escape", "enter", "ctrl+c", "ctrl+q", "ctrl+p", "ctrl+t", "j", "space",
+    "up", "f1", "ctrl+z", "alt+0", "alt+enter", "ctrl+s", "question_mark",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("key", KEYS)
+async def test_every_key_goes_to_the_guest(key: str) -> None:
+    feed = FakeFeed()
+    app = TerminalApp(feed)
+    async with app.run_test() as pilot:
+        await focused(pilot, app)
+        await pilot.press(key)
+        assert feed.told("key") == [key]
+        assert app.noted == []
+        assert app.view.has_focus
+        assert app.is_running
+
+
+@pytest.mark.parametrize("key", ["alt+1", "alt+2", "f12"])
+async def test_passthrough_keys_are_the_apps(key: str) -> None:
+    feed = FakeFeed()
+    app = TerminalApp(feed)
+    async with app.run_test() as pilot:
+        await focused(pilot, app)
+        await pilot.press(key)
+        assert feed.told("key") == []
+        assert app.noted == [key]
+
+
+def test_which_keys_pass_through() -> None:
+    assert {f"alt+{n}" for n in range(1, 10)} | {"f12"} == DEFAULT_PASSTHROUGH
+
+
+async def test_bindings_are_back_when_something_else_has_the_focus() -> None:
+    feed = FakeFeed()
+    app = TerminalApp(feed)
+    async with app.run_test() as pilot:
+        app.query_one(Button).focus()
+        await pilot.press("j", "ctrl+t")
+        assert app.noted == ["j", "ctrl+t"]
+        assert feed.told("key") == []
+
+
+async def test_the_prefix_and_its_command() -> None:
+    feed = FakeFeed()
+    app = TerminalApp(feed)
+    async with app.run_test() as pilot:
+        await focused(pilot, app)
+        await pilot.press("ctrl+g")
+        assert names(app) == ["PrefixPressed"]
+        assert app.view.has_class("-prefix")
+        await pilot.press("left_shift", "z", "y")
+        command = app.heard[-1]
+        assert isinstance(command, TerminalView.PrefixCommand)
+        assert (command.key, command.view) == ("z", app.view)
+        assert not app.view.has_class("-prefix")
+        assert feed.told("key") == ["y"]
+
+
+async def test_the_prefix_twice_goes_to_the_guest_once() -> None:
+    feed = FakeFeed()
+    app = TerminalApp(feed)
+    async with app.run_test() as pilot:
+        await focused(pilot, app)
+        await pilot.press("ctrl+g", "ctrl+g")
+        assert feed.told("key") == ["ctrl+g"]
+        assert not app.view.has_class("-prefix")
+
+
+async def test_escape_focus_and_passthrough_give_the_prefix_up() -> None:
+    feed = FakeFeed()
+    app = TerminalApp(feed)
+    async with app.run_test() as pilot:
+        await focused(pilot, app)
+        await pilot.press("ctrl+g", "escape")
+        assert names(app) == ["PrefixPressed", "PrefixCancelled"]
+        await pilot.press("ctrl+g")
+        app.query_one(Button).focus()
+        await pilot.pause()
+        assert names(app)[2:] == ["PrefixPressed", "PrefixCancelled"]
+        await focused(pilot, app)
+        await pilot.press("ctrl+g", "alt+1")
+        assert names(app)[4:] == ["PrefixPressed", "PrefixCancelled"]
+        assert app.noted == ["alt+1"]
+        assert feed.told("key") == []
+
+
+async def test_another_prefix_and_other_passthrough_keys() -> None:
+    feed = FakeFeed()
+    app = TerminalApp()
+    async with app.run_test() as pilot:
+        view = TerminalView(feed, prefix="ctrl+b", passthrough=frozenset({"f2"}))
+        await app.mount(view)
+        view.focus()
+        await pilot.press("ctrl+g", "f12", "ctrl+b")
+        assert feed.told("key") == ["ctrl+g", "f12"]
+        assert names(app) == ["PrefixPressed"]
+
+
+async def test_paste_goes_to_the_guest() -> None:
+    feed = FakeFeed()
+    app = TerminalApp(feed)
+    async with app.run_test() as pilot:
+        await focused(pilot, app)
+        app.post_message(Paste("two\nlines"))
+        await pilot.pause()
+        assert feed.told("paste") == ["two\nlines"]
+
+
+async def test_rows_are_drawn_and_acknowledged() -> None:
+    feed = FakeFeed()
+    app = TerminalApp(feed)
+    async with app.run_test() as pilot:
+        await pilot.pause()
+        acks = feed.acks
+        feed.put("first", "second")
+        await pilot.pause()
+        assert shown(app, 0).text.rstrip() == "first"
+        assert shown(app, 1).text.rstrip() == "second"
+        assert feed.acks > acks
+
+
+async def test_only_changed_rows_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    feed = FakeFeed()
+    app = TerminalApp(feed)
+    async with app.run_test() as pilot:
+        feed.put(*"abcdefghij")
+        await pilot.pause(0.1)
+        asked: list[Region] = []
+        monkeypatch.setattr(app.view, "refresh", lambda *regions: asked.extend(regions))
+        feed.put("a", "b", "c", "D", told=[3])
+        assert asked == [Region(0, 3, 40, 1)]
+        asked.clear()
+        feed.put(*"abcdefghij")
+        assert asked == [Region(0, 0, 40, 10)]
+
+
+async def test_changes_out_of_sight_are_acknowledged_at_once() -> None:
+    feed = FakeFeed(rows=50)
+    app = TerminalApp(feed)
+    async with app.run_test() as pilot:
+        await pilot.pause()
+        acks = feed.acks
+        feed.put("x", told=[40, 41])
+        assert feed.acks == acks + 1
+        feed.put("x", told=[])
+        assert feed.acks == acks + 2
+
+
+@pytest.mark.parametrize(("columns", "rows"), [(20, 5), (39, 9), (41, 11), (200, 60)])
+async def test_a_terminal_of_another_size_fills_its_place_exactly(columns: int, rows: int) -> None:
+    feed = FakeFeed(columns, rows)
+    app = TerminalApp(feed)
+    async with app.run_test() as pilot:
+        feed.put(*("x" * columns for _ in range(rows)))
+        await pilot.pause()
+        for y in range(10):
+            text = shown(app, y).text
+            assert len(text) == 40
+            assert text.count("x") == (min(columns, 40) if y < rows else 0)
+
+
+async def test_the_cursor_fills_with_focus_and_is_a_line_without() -> None:
+    feed = FakeFeed()
+    app = TerminalApp(feed)
+    async with app.run_test() as pilot:
+        feed.cursor = Cursor(2, 1)
+        feed.put("abc", "漢字字".ljust(37))
+
+        def style_at(x: int) -> tuple[bool, bool]:
+            (segment, *_) = shown(app, 1).crop(x, x + 2)
+            return bool(segment.style and segment.style.reverse), bool(
+                segment.style and segment.style.underline
+            )
+
+        app.query_one(Button).focus()
+        await pilot.pause()
+        assert style_at(2) == (False, True)
+        await focused(pilot, app)
+        assert style_at(2) == (True, False)
+        assert style_at(4) == (False, False)
+        feed.cursor = Cursor(2, 1, wide=True)
+        feed.put("abc", "漢字字".ljust(37))
+        await pilot.pause()
+        assert shown(app, 1).crop(2, 4).text == "字"
+        feed.cursor = None
+        feed.put("abc", "漢字字".ljust(37))
+        await pilot.pause()
+        assert style_at(2) == (False, False)
+
+
+async def test_the_real_cursor_is_where_input_methods_look() -> None:
+    feed = FakeFeed()
+    app = TerminalApp(feed)
+    async with app.run_test() as pilot:
+        await focused(pilot, app)
+        feed.cursor = Cursor(7, 3)
+        feed.put("x")
+        await pilot.pause()
+        assert app.cursor_position == (7, 3)
+
+
+async def test_the_pace_follows_focus_and_sight() -> None:
+    feed = FakeFeed()
+    app = TerminalApp(feed)
+    async with app.run_test() as pilot:
+        app.query_one(Button).focus()
+        await pilot.pause()
+        feed.calls.clear()
+        await focused(pilot, app)
+        app.query_one(Button).focus()
+        await pilot.pause()
+        app.view.display = False
+        await pilot.pause()
+        app.view.display = True
+        await pilot.pause()
+        assert feed.told("rate") == ["focused", "visible", "hidden", "visible"]
+        assert feed.told("focus")[:2] == [True, False]
+
+
+async def test_sizes_are_told_once_they_rest() -> None:
+    feed = FakeFeed()
+    app = TerminalApp(feed)
+    async with app.run_test(size=(100, 30)) as pilot:
+        await pilot.pause(0.15)
+        assert feed.told("resize")[0] == (40, 10)
+        feed.calls.clear()
+        for width in range(41, 60):
+            app.view.styles.width = width
+            await pilot.pause()
+        await pilot.pause(0.2)
+        told = feed.told("resize")
+        assert told[-1] == (59, 10)
+        assert len(told) < 8
+
+
+async def test_a_view_of_no_size_says_nothing() -> None:
+    feed = FakeFeed()
+    app = TerminalApp(feed)
+    async with app.run_test() as pilot:
+        await pilot.pause(0.15)
+        feed.calls.clear()
+        app.view.styles.width = 0
+        await pilot.pause(0.15)
+        assert feed.told("resize") == []
+
+
+async def test_another_feed_takes_the_place_of_the_first() -> None:
+    first, second = FakeFeed(), FakeFeed()
+    app = TerminalApp(first)
+    async with app.run_test() as pilot:
+        first.put("first")
+        second.put("second")
+        await pilot.pause()
+        app.view.attach(second)
+        await pilot.pause()
+        assert shown(app, 0).text.rstrip() == "second"
+        assert first.listener is None
+        assert first.told("rate")[-1] == "hidden"
+        assert second.listener is app.view
+        app.view.attach(None)
+        await pilot.pause()
+        assert shown(app, 0).text.strip() == ""
+        await pilot.press("x")
+        app.view.paste("x")
+        assert app.view.feed is None
+
+
+async def test_a_view_that_goes_leaves_the_feed() -> None:
+    feed = FakeFeed()
+    app = TerminalApp(feed)
+    async with app.run_test():
+        await app.view.remove()
+        assert feed.listener is None
+        assert feed.told("rate")[-1] == "hidden"
+
+
+async def test_the_mouse_is_the_guests_only_if_it_tracks_it() -> None:
+    feed = FakeFeed()
+    app = TerminalApp(feed)
+    async with app.run_test() as pilot:
+        await pilot.mouse_down(TerminalView, offset=(3, 2))
+        await pilot.mouse_up(TerminalView, offset=(3, 2))
+        assert feed.told("mouse") == []
+        assert app.view.has_focus
+        feed.modes = Modes(mouse="drag")
+        await pilot.mouse_down(TerminalView, offset=(3, 2))
+        await pilot.hover(TerminalView, offset=(5, 2))
+        await pilot.mouse_up(TerminalView, offset=(5, 4))
+        await pilot.hover(TerminalView, offset=(6, 2))
+        told = [m for m in feed.told("mouse") if isinstance(m, MouseInput)]
+        assert (told[0].action, told[0].x, told[0].y, told[0].button) == ("press", 3, 2, 1)
+        assert (told[-1].action, told[-1].x, told[-1].y) == ("release", 5, 4)
+        assert {m.action for m in told[1:-1]} <= {"move"}
+
+
+async def test_the_wheel_is_always_the_feeds() -> None:
+    feed = FakeFeed()
+    app = TerminalApp(feed)
+    async with app.run_test() as pilot:
+        await pilot._post_mouse_events(  # pyright: ignore[reportPrivateUsage]
+            [MouseScrollUp],
+            TerminalView,
+            offset=(1, 1),
+        )
+        (told,) = feed.told("mouse")
+        assert isinstance(told, MouseInput)
+        assert told.action == "scroll_up"
+
+
+async def test_what_the_guest_asks_for_is_told_and_not_done() -> None:
+    feed = FakeFeed()
+    app = TerminalApp(feed)
+    async with app.run_test() as pilot:
+        view = app.view
+        view.feed_clipboard("secret")
+        view.feed_title("[bold]title")
+        view.feed_bell()
+        view.feed_notified("a", "b")
+        view.feed_state("ended", 3, "The program ended with status 3.")
+        await pilot.pause()
+        assert names(app) == [
+            "ClipboardRequested", "TitleChanged", "Bell", "Notified", "StateChanged",
+        ]  # fmt: skip
+        assert app.clipboard == ""
+        assert view.has_class("-stale")
+        view.feed_state("live", None, "")
+        assert not view.has_class("-stale")
+
+
+async def test_scrolling_is_told() -> None:
+    feed = FakeFeed()
+    app = TerminalApp(feed)
+    seen: list[Scroll] = []
+    async with app.run_test(message_hook=lambda m: _note_scroll(m, seen)) as pilot:
+        feed.scroll = Scroll(5, 100, False)
+        feed.put("x", told=[])
+        await pilot.pause()
+        assert seen[-1] == Scroll(5, 100, False)
+
+
+def _note_scroll(message: Message, seen: list[Scroll]) -> None:
+    if isinstance(message, TerminalView.Scrolled) and message.view.feed is not None:
+        seen.append(message.view.feed.scroll)
