@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.e2e import vmlab
-from vm.image.store import ImageSet
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from vm.image.store import ImageSet
 
 
 @pytest.fixture(scope="session")

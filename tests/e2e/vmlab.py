@@ -33,7 +33,7 @@ from vm.machine.machine import Machine, boot
 from vm.machine.spec import Backing, Disk, MachineSpec, Resources
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncGenerator, Mapping
 
     import asyncssh
 
@@ -42,6 +42,9 @@ BOOT_DEADLINE_S = 90.0
 
 RESOURCES = Resources(vcpus=1, memory_mib=512)
 SCRATCH_GIB = 2
+
+RECIPE = Path(__file__).read_text()
+"""How a checkpoint is made is part of what it is."""
 
 PATHS = Paths.from_environment()
 """The user's own folders, read before a test puts others into the environment."""
@@ -63,9 +66,11 @@ class LabVM:
     def spec(self) -> MachineSpec:
         return self.machine.spec
 
-    async def run(self, *words: str, **options: object) -> ExecResult:
-        """Run a program in the agent's world as the agent (options: those of Command)."""
-        return await run(self.ssh, Command(words, **options), timeout_s=60.0)  # type: ignore[arg-type]
+    async def run(
+        self, *words: str, root: bool = False, env: Mapping[str, str] | None = None
+    ) -> ExecResult:
+        """Run a program in the agent's world, as the agent or as the world's root."""
+        return await run(self.ssh, Command(words, root=root, env=env or {}), timeout_s=60.0)
 
     async def sh(self, script: str, *, root: bool = False) -> str:
         """Run a shell script in the agent's world; it must succeed."""
@@ -167,14 +172,14 @@ def put_secrets(image: ImageSet, spec: MachineSpec, identity: Identity) -> None:
 
 
 @contextlib.asynccontextmanager
-async def short_folder() -> AsyncIterator[Path]:
+async def short_folder() -> AsyncGenerator[Path]:
     """A private folder whose name is short enough for sockets."""
     with tempfile.TemporaryDirectory(prefix="clab") as name:
         yield Path(name)
 
 
 @contextlib.asynccontextmanager
-async def cold_vm(image: ImageSet) -> AsyncIterator[LabVM]:
+async def cold_vm(image: ImageSet) -> AsyncGenerator[LabVM]:
     """Boot a machine from nothing."""
     async with short_folder() as folder:
         identity = Identity.new()
@@ -191,7 +196,7 @@ async def cold_vm(image: ImageSet) -> AsyncIterator[LabVM]:
 
 
 @contextlib.asynccontextmanager
-async def forked_vm(saved: Checkpoint) -> AsyncIterator[LabVM]:
+async def forked_vm(saved: Checkpoint) -> AsyncGenerator[LabVM]:
     """Start a machine from the checkpoint; nothing it does reaches the checkpoint."""
     async with short_folder() as folder:
         identity = Identity.load(saved.folder / "identity.json")
@@ -227,7 +232,7 @@ async def _key(image: ImageSet) -> str:
         "lab", "tcg", image.vmlinux, nowhere, (Disk("base", image.base),), nowhere, nowhere,
         nowhere, RESOURCES,
     )  # fmt: skip
-    parts = [image.digest, *version, *argv.build(spec), Path(__file__).read_text()]
+    parts = [image.digest, *version, *argv.build(spec), RECIPE]
     return hashlib.sha256("\0".join(map(str, parts)).encode()).hexdigest()[:32]
 
 

@@ -7,11 +7,13 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-GREETING = {"QMP": {"version": {"qemu": {"major": 7, "minor": 2, "micro": 0}, "package": ""},
-                    "capabilities": []}}  # fmt: skip
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+VERSION = {"qemu": {"major": 7, "minor": 2, "micro": 0}, "package": ""}
+GREETING: dict[str, Any] = {"QMP": {"version": VERSION, "capabilities": []}}
 
 
 def qmp_path() -> str:
@@ -52,7 +54,7 @@ def serve(mode: str, client: socket.socket) -> None:
                 said["id"] = request["id"]
             client.sendall(json.dumps(said).encode() + b"\n")
         if request["execute"] == "stop":
-            event = {"event": "STOP", "data": {}, "timestamp": {}}
+            event: dict[str, Any] = {"event": "STOP", "data": {}, "timestamp": {}}
             client.sendall((json.dumps(event) + "\n").encode() * 1000)
         if request["execute"] == "quit" and said is not None:
             raise SystemExit(0)

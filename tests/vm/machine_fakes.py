@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from pathlib import Path
 
 from vm.machine.link import MAGIC
@@ -17,7 +17,7 @@ FAKE_QEMU = Path(__file__).with_name("fake_qemu.py")
 
 
 @contextlib.asynccontextmanager
-async def listening(path: Path, serve: Serve) -> AsyncIterator[None]:
+async def listening(path: Path, serve: Serve) -> AsyncGenerator[None]:
     """Serve every connection to `path` with `serve`; all of them end with the block."""
     tasks: set[asyncio.Task[None]] = set()
 

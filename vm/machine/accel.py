@@ -32,6 +32,7 @@ KVM_DEVICE = "/dev/kvm"
 PROBE_DEADLINE_S = 8.0
 """A kernel under KVM prints within 0.5 s; ten times that covers a nested and busy host."""
 
+_BY_NAME: dict[str, Accelerator] = {"kvm": "kvm", "tcg": "tcg"}
 FIRST_WORDS = b"Linux version"
 _PROBE_OUTPUT = 65536
 
@@ -70,8 +71,8 @@ async def choose(kernel: Path, cache: Path, binary: str = "qemu-system-x86_64") 
     """
     version = await qemu_version(binary)
     wanted = os.environ.get("CLOCHE_ACCEL", "")
-    if wanted in ("kvm", "tcg"):
-        return Choice(cast("Accelerator", wanted))
+    if wanted in _BY_NAME:
+        return Choice(_BY_NAME[wanted])
     if wanted:
         raise BadSpec(f"CLOCHE_ACCEL is {wanted!r}.", "Set it to kvm or tcg, or unset it.")
     if not os.access(KVM_DEVICE, os.R_OK | os.W_OK):

@@ -18,7 +18,7 @@ from vm.machine.entries import MAX_FRAME, EntryReader, UpperEntry
 from vm.machine.link import open_link
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncGenerator, Callable
     from pathlib import Path
 
 __all__ = ["BulkClient", "Fetched", "GuestError", "Listing", "Tree", "UpperEntry"]
@@ -162,33 +162,42 @@ class BulkClient:
             await self._answer(b"k")
 
     @contextlib.asynccontextmanager
-    async def _call(self, kind: bytes, payload: bytes, timeout_s: float) -> AsyncIterator[None]:
+    async def _call(self, kind: bytes, payload: bytes, timeout_s: float) -> AsyncGenerator[None]:
         """Send a request; the body reads its answers. Anything left half read ends the link."""
         async with self._turn:
+            scope = asyncio.timeout(timeout_s)
             try:
-                async with asyncio.timeout(timeout_s):
-                    self._writer.write(_LENGTH.pack(len(payload) + 1) + kind + payload)
-                    await self._writer.drain()
+                async with scope:
+                    await self._send(_LENGTH.pack(len(payload) + 1) + kind + payload)
                     yield
             except GuestError:
                 raise
-            except TimeoutError as error:
+            except BaseException as error:
                 self._writer.transport.abort()
-                raise LinkLost(f"The guest did not answer within {timeout_s:g} s.") from error
-            except (OSError, EOFError) as error:
-                self._writer.transport.abort()
-                raise LinkLost("The bulk link to the guest broke.") from error
-            except BaseException:
-                self._writer.transport.abort()
+                if isinstance(error, TimeoutError) and scope.expired():
+                    raise LinkLost(f"The guest did not answer within {timeout_s:g} s.") from error
                 raise
+
+    async def _send(self, data: bytes) -> None:
+        try:
+            self._writer.write(data)
+            await self._writer.drain()
+        except OSError as error:
+            raise LinkLost("The bulk link to the guest broke.") from error
+
+    async def _receive(self, count: int) -> bytes:
+        try:
+            return await self._reader.readexactly(count)
+        except (OSError, EOFError) as error:
+            raise LinkLost("The bulk link to the guest broke.") from error
 
     async def _answer(self, kinds: bytes, wanted: int | None = None) -> tuple[bytes, bytes]:
         """Read the next frame; it must be one of `kinds` (and bear the id), or an error."""
-        head = await self._reader.readexactly(_LENGTH.size + 1)
-        (length,) = _LENGTH.unpack_from(head)
+        (length,) = _LENGTH.unpack(await self._receive(_LENGTH.size))
         if not 1 <= length <= MAX_FRAME:
             raise GuestProtocol(f"The guest announced a frame of {length} bytes.")
-        kind, payload = head[4:], await self._reader.readexactly(length - 1)
+        body = await self._receive(length)
+        kind, payload = body[:1], body[1:]
         if kind == b"x":
             raise _guest_error(payload, wanted)
         if kind not in kinds:

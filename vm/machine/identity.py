@@ -40,8 +40,8 @@ class Identity:
         """Make fresh ed25519 keys and a token."""
         return cls(
             token=secrets.token_hex(TOKEN_BYTES),
-            client_key=asyncssh.generate_private_key("ssh-ed25519"),
-            host_key=asyncssh.generate_private_key("ssh-ed25519"),
+            client_key=new_key(),
+            host_key=new_key(),
         )
 
     @property
@@ -89,6 +89,11 @@ class Identity:
             )
         except (KeyError, ValueError) as error:
             raise BadIdentity(f"{path} is damaged: {error}.") from error
+
+
+def new_key() -> asyncssh.SSHKey:
+    """Make an ed25519 key."""
+    return asyncssh.generate_private_key("ssh-ed25519")  # pyright: ignore[reportUnknownMemberType]
 
 
 def _token(text: str) -> str:
