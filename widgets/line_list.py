@@ -117,6 +117,7 @@ class LineList(LineView, Generic[Item], can_focus=True):
         return next((i for i, item in enumerate(self.items) if self.item_key(item) == key), -1)
 
     def _nearest(self, start: int) -> int:
+        start = max(0, start)
         order = [*range(start, len(self.items)), *range(start - 1, -1, -1)]
         return next((i for i in order if self.item_key(self.items[i]) is not None), -1)
 

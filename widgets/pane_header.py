@@ -27,16 +27,17 @@ class PaneHeader(LineView):
         super().__init__(glyphs=glyphs, id=id)
         self.row: SessionRow | None = None
         self.active = False
+        self.trouble = ""
 
     def on_mount(self) -> None:
         """One row."""
         super().on_mount()
         self.set_row_count(1)
 
-    def show(self, row: SessionRow, *, active: bool) -> None:
-        """Show a session; `active` says that its pane has the keys."""
-        if (row, active) != (self.row, self.active):
-            self.row, self.active = row, active
+    def show(self, row: SessionRow, *, active: bool, trouble: str = "") -> None:
+        """Show a session; `active`: its pane has the keys; `trouble`: what ails its terminal."""
+        if (row, active, trouble) != (self.row, self.active, self.trouble):
+            self.row, self.active, self.trouble = row, active, trouble
             self.redraw()
 
     def draw_row(self, row: int, width: int) -> Strip:
@@ -54,6 +55,9 @@ class PaneHeader(LineView):
         ]
         if self.active:
             left.append((f"  {self.glyphs.keys}", paint("accent", on, "b")))
+        if self.trouble:
+            text = f"  {self.glyphs.stalled} {self.trouble}"
+            left.append((text, paint("warning", on)))
         changes = change_pieces(session, self.glyphs, paint, on, files=width >= 50)
         right: list[Piece] = [
             (f" {session.sign} ", paint(f"state-{session.state}", on, "b")),

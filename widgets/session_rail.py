@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
+
+from textual.binding import Binding, BindingType
 
 from widgets.cells import Piece, cut, two_sided
 from widgets.line_list import LineList
@@ -48,7 +50,7 @@ class Heading:
     """A line that cannot be chosen."""
 
     text: str
-    quiet: bool = False
+    first: bool = False
 
 
 RailItem = SessionRow | Heading
@@ -86,8 +88,10 @@ class SessionRail(LineList[RailItem]):
         return item.key if isinstance(item, SessionRow) else None
 
     def item_height(self, item: RailItem) -> int:
-        """Give a session two lines."""
-        return 2 if isinstance(item, SessionRow) else 1
+        """Give a session two lines, and a heading one above it that is empty but for the first."""
+        if isinstance(item, Heading):
+            return 1 if item.first else 2
+        return 2
 
     def blank_style_token(self) -> str:
         """Use the rail's own background."""
@@ -97,8 +101,8 @@ class SessionRail(LineList[RailItem]):
         """Draw a heading or one of a session's two lines."""
         paint = self.paint
         if isinstance(item, Heading):
-            style = paint("muted", "surface", "" if item.quiet else "b")
-            return two_sided([(f" {item.text}", style)], [], width, paint(on="surface"))
+            text = f" {item.text}" if line == self.item_height(item) - 1 else ""
+            return two_sided([(text, paint("muted", "surface"))], [], width, paint(on="surface"))
         on = "surface"
         if selected:
             on = "selection" if self.has_focus else "selection-quiet"
@@ -178,9 +182,16 @@ class NeedsList(LineList[Need]):
         return two_sided(left, [], width, paint(on=on), self.glyphs.ellipsis)
 
 
-class SessionStrip(LineView):
-    """The rail in one line, for narrow screens; a click selects."""
+class SessionStrip(LineView, can_focus=True):
+    """The rail in one line, for narrow screens: the same keys, and a click selects."""
 
+    BINDING_GROUP_TITLE = "Sessions"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("j,down,l,right", "move(1)", "next session", show=False, id="strip.next"),
+        Binding("k,up,h,left", "move(-1)", "previous session", show=False, id="strip.previous"),
+        Binding("g,home", "edge(0)", "first session", show=False, id="strip.first"),
+        Binding("G,end", "edge(-1)", "last session", show=False, id="strip.last"),
+    ]
     DEFAULT_CSS = """
     SessionStrip { height: 1; width: 1fr; background: $surface; }
     """
@@ -189,7 +200,6 @@ class SessionStrip(LineView):
         super().__init__(glyphs=glyphs, id=id)
         self.rows: tuple[SessionRow, ...] = ()
         self.current = ""
-        self.focused_rail = False
         self._spans: list[tuple[int, int, str]] = []
 
     def on_mount(self) -> None:
@@ -197,12 +207,33 @@ class SessionStrip(LineView):
         super().on_mount()
         self.set_row_count(1)
 
-    def show(self, rows: Sequence[SessionRow], current: str, *, focused: bool) -> None:
+    def show(self, rows: Sequence[SessionRow], current: str) -> None:
         """Show other sessions."""
-        new = (tuple(rows), current, focused)
-        if new != (self.rows, self.current, self.focused_rail):
-            self.rows, self.current, self.focused_rail = new
+        new = (tuple(rows), current)
+        if new != (self.rows, self.current):
+            self.rows, self.current = new
             self.redraw()
+
+    def on_focus(self) -> None:
+        """Show where the keys go."""
+        self.redraw()
+
+    def on_blur(self) -> None:
+        """Show that the keys go elsewhere."""
+        self.redraw()
+
+    def action_move(self, step: int) -> None:
+        """Go to a neighbour."""
+        keys = [row.key for row in self.rows]
+        if self.current in keys:
+            position = keys.index(self.current) + step
+            if 0 <= position < len(keys):
+                self.post_message(LineList.Moved(self, keys[position]))
+
+    def action_edge(self, position: int) -> None:
+        """Go to the first or the last session."""
+        if self.rows:
+            self.post_message(LineList.Moved(self, self.rows[position].key))
 
     def draw_row(self, row: int, width: int) -> Strip:
         """Draw as many sessions as fit, the current one always among them."""
@@ -227,7 +258,7 @@ class SessionStrip(LineView):
             chosen = row.key == self.current
             on = "surface"
             if chosen:
-                on = "selection" if self.focused_rail else "selection-quiet"
+                on = "selection" if self.has_focus else "selection-quiet"
             number = f"{row.number} " if row.number else ""
             chip = [
                 (self.glyphs.edge if chosen else " ", paint("accent", on)),

@@ -97,7 +97,8 @@ def rail_items(
             continue
         if info.workspace != last:
             last = info.workspace
-            items.append(Heading(safe_name(PurePath(info.workspace).name or "/").text))
+            name = safe_name(PurePath(info.workspace).name or "/").text
+            items.append(Heading(name, first=not items))
         items.append(row)
     return items
 

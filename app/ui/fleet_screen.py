@@ -49,7 +49,7 @@ AGE_SECONDS = 15
 class FleetScreen(WorkScreen):
     """The first screen."""
 
-    AUTO_FOCUS = "SessionRail"
+    AUTO_FOCUS = ""  # the list that has the keys depends on the width
     HORIZONTAL_BREAKPOINTS = [  # noqa: RUF012 - declared on instances by the base class
         (0, "-narrow"),
         (RAIL_FROM, "-normal"),
@@ -78,7 +78,13 @@ class FleetScreen(WorkScreen):
             tooltip="Go to the next session that needs you",
             id="fleet.next-need",
         ),
-        Binding("colon", "app.command_palette", "commands", id="app.commands"),
+        Binding(
+            "colon",
+            "app.command_palette",
+            "commands",
+            tooltip="Find a command by its name",
+            id="app.commands",
+        ),
         Binding("q", "app.leave", "leave", tooltip="Leave Cloche; sessions go on", id="app.leave"),
         Binding(
             "f12",
@@ -128,6 +134,16 @@ class FleetScreen(WorkScreen):
     def rail(self) -> SessionRail:
         """The list of sessions."""
         return self.query_one("#rail", SessionRail)
+
+    @property
+    def home(self) -> Widget:
+        """Where the keys are when no pane has them: the rail, or the strip on narrow screens."""
+        narrow = self.zoomed or self.size.width < RAIL_FROM
+        return self.query_one("#strip") if narrow else self.rail
+
+    def go_home(self) -> None:
+        """Take the keys back to the list of sessions."""
+        self.set_focus(self.home)
 
     @property
     def slots(self) -> list[PaneSlot]:
@@ -183,7 +199,7 @@ class FleetScreen(WorkScreen):
         now = time.time()
         rows = [row_of(info, n, self.glyphs, now) for n, info in enumerate(self.sessions, 1)]
         strip = self.query_one("#strip", SessionStrip)
-        strip.show(rows, self.rail.current_key or "", focused=not self.focus_owner())
+        strip.show(rows, self.rail.current_key or "")
 
     def _capacity(self) -> int:
         if self.zoomed or self.size.height < TWO_PANES_FROM:
@@ -224,6 +240,8 @@ class FleetScreen(WorkScreen):
             if info is not None:
                 row = row_of(info, order.index(info.id) + 1, self.glyphs, now)
                 slot.show(info, row)
+        if self.focused is None and self.is_current:
+            self.go_home()
 
     def _show_empty(self) -> None:
         empty = self.query_one("#empty", Placard)
@@ -250,8 +268,13 @@ class FleetScreen(WorkScreen):
             self.rail.beat(quiet=self._quiet_beat)
 
     def on_resize(self) -> None:
-        """Show one pane or two."""
-        self.call_after_refresh(self._show_panes)
+        """Show one pane or two, and keep the keys where they can be seen."""
+        self.call_after_refresh(self._fit)
+
+    def _fit(self) -> None:
+        if self.focused is None or isinstance(self.focused, LineList | SessionStrip):
+            self.go_home()
+        self._show_panes()
 
     # What the user does
 
@@ -356,7 +379,7 @@ class FleetScreen(WorkScreen):
         if info is None or slot is None:
             return
         if slot.view is not None:
-            slot.view.focus()
+            self.set_focus(slot.view)
         elif info.state == "starting":
             self.say("Its machine still boots; its screen appears by itself.")
         else:
@@ -369,14 +392,14 @@ class FleetScreen(WorkScreen):
             self._show_panes()
             self.action_enter_pane()
             if not self.focus_owner():
-                self.rail.focus()
+                self.go_home()
             self._show_strip()
             self.refresh_keys()
 
     def action_leave_pane(self) -> None:
         """Take the keys back from an agent, or give them."""
         if self.focus_owner():
-            self.rail.focus()
+            self.go_home()
         else:
             self.action_enter_pane()
 
@@ -397,7 +420,7 @@ class FleetScreen(WorkScreen):
         """Give one pane the whole screen, or take it back."""
         self.zoomed = not self.zoomed
         self.set_class(self.zoomed, "-zoomed")
-        self._show_panes()
+        self._fit()
 
     def action_review(self) -> None:
         """Go through what the session changed."""
@@ -503,7 +526,7 @@ class FleetScreen(WorkScreen):
         """Show all sessions again; the cursor stays on the one that was found."""
         self._show_rail()
         self._show_panes()
-        self.rail.focus()
+        self.go_home()
 
     # The prefix inside of a terminal
 
@@ -516,6 +539,30 @@ class FleetScreen(WorkScreen):
     def hide_prefix(self) -> None:
         """Show where the keys go again."""
         self.set_prefix(False)
+
+    @on(TerminalView.ClipboardRequested)
+    def ask_clipboard(self, message: TerminalView.ClipboardRequested) -> None:
+        """Let the user decide whether an agent writes the clipboard."""
+        message.stop()
+        text = message.text
+        noun = "character" if len(text) == 1 else "characters"
+        self.ask(
+            f"The agent wants to put {len(text)} {noun} on your clipboard.",
+            {
+                "y": Choice("let it", lambda: self.app.copy_to_clipboard(text)),
+                "escape": Choice("no"),
+            },
+        )
+
+    @on(TerminalView.StateChanged)
+    def show_terminal_state(self, message: TerminalView.StateChanged) -> None:
+        """Say in the pane's header when its terminal is out of order."""
+        message.stop()
+        for slot in self.slots:
+            if slot.view is message.view:
+                broken = message.state in ("restarting", "lost", "broken")
+                slot.trouble = (message.message or message.state) if broken else ""
+        self._show_panes()
 
     @on(TerminalView.PrefixCommand)
     async def run_prefix_command(self, message: TerminalView.PrefixCommand) -> None:

@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from app.ui.keys import KeyGroup
     from themes.glyphs import Glyphs
 
-KEY_COLUMN = 16
-COLUMN_FROM = 120
+KEY_COLUMN = 15
 
 
 class HelpScreen(ModalScreen[None]):
@@ -61,9 +60,9 @@ class HelpScreen(ModalScreen[None]):
     def _legend(self) -> Content:
         glyphs = self.glyphs
         signs = (
-            ("starting", glyphs.starting, "starting"),
+            ("starting", glyphs.starting, "starts"),
             ("working", glyphs.working, "working"),
-            ("waiting", glyphs.waiting, "waits for you"),
+            ("waiting", glyphs.waiting, "waits"),
             ("idle", glyphs.idle, "idle"),
             ("done", glyphs.done, "done"),
             ("failed", glyphs.failed, "failed"),
@@ -72,7 +71,7 @@ class HelpScreen(ModalScreen[None]):
         )
         parts: list[tuple[str, str]] = []
         for token, sign, word in signs:
-            parts += [(sign, f"bold $state-{token}"), (f" {word}   ", "$muted")]
+            parts += [(sign, f"bold $state-{token}"), (f" {word}  ", "$muted")]
         return Content.assemble(*parts)
 
     def action_scroll(self, step: int) -> None:

@@ -49,11 +49,7 @@ def rows_of(bindings: Iterable[BindingType]) -> tuple[KeyRow, ...]:
     """Return the rows of some bindings; keys of the same action and words share one."""
     found: dict[tuple[str, str], list[str]] = {}
     for binding in Binding.make_bindings(bindings):
-        what = (
-            f"{binding.description}: {binding.tooltip}"
-            if binding.tooltip
-            else (binding.description)
-        )
+        what = binding.tooltip or binding.description
         found.setdefault((binding.action, what), []).append(key_name(binding.key))
     rows = [KeyRow(tuple(keys), what) for (_, what), keys in found.items()]
     return tuple(_joined(rows))

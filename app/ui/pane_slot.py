@@ -40,6 +40,8 @@ class PaneSlot(Vertical):
         self._view_of = view_of
         self.glyphs = glyphs
         self.session_id = ""
+        self.trouble = ""
+        """Why the terminal does not show what the agent shows, or empty."""
         self._live = False
         self._view: Widget | None = None
 
@@ -56,29 +58,31 @@ class PaneSlot(Vertical):
     @property
     def has_keys(self) -> bool:
         """True while every key goes to the agent."""
-        return self._view is not None and self._view.has_focus
+        return self._view is not None and self.screen.focused is self._view
 
     def show(self, info: SessionInfo, row: SessionRow) -> None:
         """Show a session as it is now."""
         live = info.state in LIVE and info.state != "starting"
         if info.id != self.session_id or live != self._live:
             self._change_view(info.id, live=live)
-        self.query_one(PaneHeader).show(row, active=self.has_keys)
+        self.query_one(PaneHeader).show(row, active=self.has_keys, trouble=self.trouble)
         if not live:
             self._explain(info, row)
 
     def _change_view(self, session_id: str, *, live: bool) -> None:
-        had_focus = self.has_keys
+        again = self.has_keys and session_id == self.session_id
+        if self.has_keys:  # else Textual would give the keys to some other widget by itself
+            self.screen.set_focus(None)
         if self._view is not None:
             self._view.remove()
             self._view = None
-        self.session_id, self._live = session_id, live
+        self.session_id, self._live, self.trouble = session_id, live, ""
         self.query_one(Placard).display = not live
         if live:
             self._view = self._view_of(session_id)
             self.mount(self._view)
-            if had_focus:
-                self._view.focus()
+            if again:
+                self.screen.set_focus(self._view)
 
     def _explain(self, info: SessionInfo, row: SessionRow) -> None:
         placard = self.query_one(Placard)

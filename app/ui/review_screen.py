@@ -408,7 +408,7 @@ class ReviewScreen(MergeKeys):
             keys = [("R", "look again"), ("q", "back")]
             self.query_one("#empty", Placard).say("It changed nothing yet", lines, keys)
         elif self.focused is None:
-            self.pane.focus()
+            self.set_focus(self.pane)
 
     def show_decisions(self) -> None:
         """Show what was decided in the file that is shown."""
@@ -484,7 +484,7 @@ class ReviewScreen(MergeKeys):
 
     def _leave_files(self) -> None:
         self.remove_class("-files")
-        self.pane.focus()
+        self.set_focus(self.pane)
 
     def action_other_side(self) -> None:
         """Go to the files, or back to the diff."""
@@ -492,7 +492,7 @@ class ReviewScreen(MergeKeys):
             self._leave_files()
         else:
             self.add_class("-files")
-            self.files.focus()
+            self.set_focus(self.files)
 
     def action_unit(self, step: int) -> None:
         """Go to the next or previous hunk, on into the next file."""
@@ -667,10 +667,10 @@ class ReviewScreen(MergeKeys):
         if self._filtering:
             self._filtering = False
             self.show_changes()
-            self.files.focus()
+            self.set_focus(self.files)
         else:
             self.pane.set_find("")
-            self.pane.focus()
+            self.set_focus(self.pane)
 
 
 def _decide(path: str, decision: str, unit: str = "") -> Decide:

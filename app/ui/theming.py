@@ -27,6 +27,8 @@ def theme_of(palette: Palette) -> Theme:
         "scrollbar": tokens["faint"],
         "scrollbar-background": tokens["surface"],
     }
+    if palette.ansi:
+        extra |= {"ansi-background": "ansi_black", "ansi-foreground": "ansi_white"}
     return Theme(
         name=palette.name,
         primary=tokens["accent"],

@@ -38,6 +38,7 @@ KEY_NAMES = {
     "slash": "/",
     "question_mark": "?",
     "colon": ":",
+    "exclamation_mark": "!",
     "escape": "esc",
     "pagedown": "pgdn",
     "pageup": "pgup",
@@ -69,7 +70,7 @@ class WorkScreen(Screen[None]):
             "prefix",
             "Cloche's keys",
             show=False,
-            tooltip="Then any key of this screen; needed only while an agent's screen has the keys",
+            tooltip="Then any key of Cloche, also from inside an agent's screen",
             id="app.prefix",
         ),
         Binding("escape", "dismiss_notice", "close the notice", show=False, id="app.close-notice"),
@@ -183,7 +184,7 @@ class WorkScreen(Screen[None]):
                 if result is not None:
                     await result
             return True
-        if self._prefix:
+        if self._prefix and not self.focus_owner():
             self.set_prefix(False)
             await self.run_key(event.key)
             return True
@@ -204,7 +205,7 @@ class WorkScreen(Screen[None]):
         self.set_prefix(True)
 
     def set_prefix(self, on: bool) -> None:
-        """Show whether the next key is one of Cloche's."""
+        """Show whether the next key is one of Cloche's; a terminal catches that key itself."""
         self._prefix = on
         self.refresh_keys()
 

@@ -140,7 +140,7 @@ def sessions() -> list[FakeSession]:
     now = time.time()
     return [
         FakeSession(
-            session_info("s1", "fix-parser", "claude-code", created=now - 195, counts=(3, 42, 7)),
+            session_info("s1", "fix-parser", "claude-code", created=now - 10800, counts=(3, 42, 7)),
             changed_files(),
         ),
         FakeSession(
@@ -149,7 +149,7 @@ def sessions() -> list[FakeSession]:
                 "add-tests",
                 "codex",
                 agent_state="waiting",
-                created=now - 900,
+                created=now - 9000,
                 counts=(1, 9, 0),
             ),
         ),

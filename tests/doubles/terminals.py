@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rich.segment import Segment
+from rich.style import Style
 from textual.strip import Strip
-from textual.widget import Widget
+
+from tests.doubles.feed import FakeFeed
+from widgets.terminal import TerminalView
 
 if TYPE_CHECKING:
-    from textual import events
-    from textual.geometry import Region
+    from textual.widget import Widget
 
     from themes.palette import Palette
 
@@ -32,53 +34,35 @@ SCREENS = {
 }
 
 
-class StillTerminal(Widget, can_focus=True):
-    """Shows fixed lines."""
-
-    def __init__(self, lines: tuple[str, ...]) -> None:
-        super().__init__()
-        self.lines = lines
-        self.pressed: list[str] = []
-
-    def render_lines(self, crop: Region) -> list[Strip]:
-        """Draw the lines."""
-        style = self.visual_style.rich_style
-        width = self.size.width
-        strips: list[Strip] = []
-        for y in crop.line_range:
-            text = self.lines[y] if y < len(self.lines) else ""
-            strip = Strip([Segment(text, style)]).adjust_cell_length(width, style)
-            strips.append(strip.crop(*crop.column_span))
-        return strips
-
-    def check_consume_key(self, key: str, character: str | None) -> bool:
-        """Take every key but those that stay Cloche's."""
-        return not (key.startswith("alt+") or key in ("f12", "ctrl+g"))
-
-    def on_key(self, event: events.Key) -> None:
-        """Note a key."""
-        if self.check_consume_key(event.key, event.character):
-            event.stop()
-            self.pressed.append(event.key)
-
-
 class StillTerminals:
-    """Makes pictures for sessions."""
+    """Makes real views of feeds that show a still picture and note what they are told."""
 
     def __init__(self) -> None:
-        self.views: dict[str, StillTerminal] = {}
+        self.feeds: dict[str, FakeFeed] = {}
         self.forgotten: list[str] = []
         self.closed = False
         self.palettes: list[str] = []
+        self.refuse: Exception | None = None
 
     async def start(self) -> None:
-        """Be ready at once."""
+        """Be ready at once, or fail."""
+        if self.refuse is not None:
+            raise self.refuse
 
     def view(self, session_id: str) -> Widget:
-        """Return a picture."""
-        lines = SCREENS.get(session_id, ("", " $ "))
-        view = self.views[session_id] = StillTerminal(lines)
-        return view
+        """Return a view of a picture."""
+        feed = self.feeds[session_id] = FakeFeed(76, 30)
+        style = Style(color="#d6dbe4", bgcolor="#0e1116")
+        for y, text in enumerate(SCREENS.get(session_id, ("", " $ "))):
+            feed.strips[y] = Strip([Segment(text.ljust(feed.columns), style)], feed.columns)
+        return TerminalView(feed)
+
+    def keys(self, session_id: str) -> list[object]:
+        """Return the keys that a session's agent was given."""
+        return [
+            call[0] if isinstance(call, tuple) else call
+            for call in self.feeds[session_id].told("key")
+        ]
 
     def forget(self, session_id: str) -> None:
         """Note it."""
