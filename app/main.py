@@ -56,7 +56,6 @@ def run(argv: Sequence[str]) -> int:
     """Run one command line and return its exit status."""
     if argv[:1] == ["_role"] or argv[:1] == ("_role",):
         return _role(list(argv[1:]))
-    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     head, rest = _split(list(argv))
     from app.cli.output import Output
 

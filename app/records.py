@@ -93,6 +93,8 @@ class StateRecord(msgspec.Struct, frozen=True):
     prepared: bool = False
     """True once snapshot, scratch disk and initrd are complete on disk."""
     boot_ms: int = 0
+    notices: tuple[str, ...] = ()
+    """Sentences for the user about the snapshot and the machine."""
     agent_started: float = 0.0
     agent_ended: float = 0.0
     format: int = FORMAT
@@ -180,6 +182,7 @@ def session_info(record: SessionRecord, state: StateRecord) -> SessionInfo:
         exit_code=state.exit_code,
         generation=state.generation,
         message=state.message,
+        notices=state.notices,
     )
 
 

@@ -72,6 +72,9 @@ async def _headless(paths: Paths, request: StartRequest, output: Output) -> int:
                 info = await client.info()
     except AppError as error:
         raise AppError(error.code, error.message, error.hint, status=EXIT_OURS) from error
+    except asyncio.CancelledError:
+        output.note(f"{session} goes on; end it: cloche stop {session}")
+        raise
     if info.exit_code is None:
         raise AppError(
             "failed",
@@ -93,9 +96,16 @@ async def _agent_end(client: SessionClient, output: Output) -> SessionInfo:
             last = info.state
             if not output.json:
                 output.note(f"{info.id} {info.state}")
+                _note_all(output, info)
         if info.state in OVER or info.exit_code is not None:
             return info
     raise AppError("keeper-lost", "The keeper went away.", f"See: cloche ps {client.record.id}")
+
+
+def _note_all(output: Output, info: SessionInfo) -> None:
+    if info.state == "running":
+        for notice in info.notices:
+            output.note(f"  {notice}")
 
 
 def _report(paths: Paths, info: SessionInfo, duration_ms: int) -> dict[str, Any]:
@@ -111,6 +121,7 @@ def _report(paths: Paths, info: SessionInfo, duration_ms: int) -> dict[str, Any]
         "egress": {"denied": 0},
         "state": info.state,
         "message": info.message,
+        "notices": list(info.notices),
     }
 
 
@@ -150,5 +161,6 @@ async def _started(paths: Paths, request: StartRequest, output: Output) -> str:
             if info.state in OVER:
                 raise AppError("failed", info.message, f"Read: cloche logs {session}")
             if info.state == "running":
+                _note_all(output, info)
                 break
     return session

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import time
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
 
 from app.errors import AppError
+from app.keeper.threads import in_thread
 from app.paths import private_folder
 from app.wire_text import text_path
 from vm.image import find_image, scratch_template, write_initrd
@@ -49,22 +50,24 @@ class Workshop:
         self._record = record
         self._folder = folder
 
-    async def prepare(self) -> None:
+    async def prepare(self) -> tuple[str, ...]:
         """Take the snapshot and make scratch disk and keys; what a kill left half done goes first.
 
+        Returns sentences for the user: what was withheld, what the history still shows.
         Raises the errors of `snapshot` and `vm`; nothing of it is in the workspace.
         """
         image = find_image(self._paths.store, self._record.image)
         for name in (IDENTITY, SCRATCH, INITRD, SNAPSHOT):
             with contextlib.suppress(FileNotFoundError):
                 (self._folder / name).unlink()
-        await asyncio.to_thread(self._snapshot)
-        backing = await asyncio.to_thread(self._backing)
+        notices = await in_thread(self._snapshot)
+        backing = await in_thread(self._backing)
         await disks.create_overlay(self._folder / SCRATCH, backing)
         Identity.new().save(self._folder / IDENTITY)
-        await asyncio.to_thread(self._link_image, image)
+        (self._folder / "image.digest").write_text(image.digest + "\n")
+        return notices
 
-    def _snapshot(self) -> None:
+    def _snapshot(self) -> tuple[str, ...]:
         from snapshot.capture import CaptureOptions, take_snapshot
 
         limits = self._record.limits
@@ -73,21 +76,19 @@ class Workshop:
             exclude=limits.exclude,
             git="none" if limits.git == "none" else "full",
         )
-        take_snapshot(Path(text_path(self._record.workspace)), self._folder, options)
+        workspace = Path(text_path(self._record.workspace))
+        return take_snapshot(workspace, self._folder, options).notices
 
     def _backing(self) -> Backing:
         template = scratch_template(self._paths.store, self._record.limits.scratch)
         return Backing(template, "raw")
-
-    def _link_image(self, image: ImageSet) -> None:
-        (self._folder / "image.digest").write_text(image.digest + "\n")
 
     async def machinery(self) -> Machinery:
         """Return what to boot now: a fresh initrd (it bears the time) and an accelerator."""
         image = find_image(self._paths.store, self._record.image)
         self._check_image(image)
         identity = Identity.load(self._folder / IDENTITY)
-        await asyncio.to_thread(self._write_initrd, image, identity)
+        await in_thread(partial(self._write_initrd, image, identity))
         choice = await self._accelerator(image)
         return Machinery(self._spec(image, choice.accelerator), identity, choice.notice)
 

@@ -154,7 +154,7 @@ class ControlServer:
             process.stderr.write(f"cloche: {error.message}\n".encode())
             process.exit(125)
         except (asyncssh.Error, OSError) as error:
-            log.info("a client's channel broke: %s", error)
+            log.debug("a client's channel broke: %s", error)
             process.exit(125)
 
     async def _subsystem(self, process: Process) -> None:

@@ -6,13 +6,14 @@ the base and writes `mirror.json`. When that file is written, the generation exi
 
 from __future__ import annotations
 
-import asyncio
 import logging
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from app.files import read_regular, write_atomic
+from app.keeper.threads import in_thread
 from app.wire_text import to_bytes, to_text
 from snapshot import mirror as snapshot_mirror
 from snapshot.changes import ChangeSet, compare
@@ -124,11 +125,11 @@ class Mirror:
 
     async def _pass(self, bulk: BulkClient, syncing: Links | None) -> bool:
         listing = await bulk.list_upper("workspace", MAX_ENTRIES, MAX_LISTING)
-        rows = await asyncio.to_thread(lambda: tuple(_row(entry) for entry in listing.entries))
+        rows = await in_thread(lambda: tuple(_row(entry) for entry in listing.entries))
         same = rows == self._rows and self.generation > 0
         if same and not self._failed:
             return False
-        plan = await asyncio.to_thread(self._plan, listing.entries)
+        plan = await in_thread(partial(self._plan, listing.entries))
         fetched = [await self._fetch(bulk, fetch) for fetch in plan]
         self._failed = not all(fetched)
         if same and not any(fetched):
@@ -137,7 +138,7 @@ class Mirror:
         # would else hold less than the mirror, and the next pass would take that for a change
         if syncing is not None:
             await syncing.sync()
-        await asyncio.to_thread(self._finish, rows, listing.entries)
+        await in_thread(partial(self._finish, rows, listing.entries))
         return True
 
     def _plan(self, entries: list[UpperEntry]) -> list[Fetch]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import shlex
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import asyncssh
@@ -12,6 +12,7 @@ import msgspec
 
 from app.errors import AppError, app_error
 from app.keeper.agent_terminal import ENVIRONMENT
+from app.keeper.threads import in_thread
 from app.protocol import (
     MAX_LINE,
     Changes,
@@ -106,45 +107,45 @@ class KeeperService:
 
     def events(self) -> AsyncIterator[Event]:
         """Yield what happens from now on."""
-        return self._keeper.events()
+        return self._keeper.ledger.events()
 
     async def _info(self, _: msgspec.Raw) -> object:
-        return self._keeper.info()
+        return self._keeper.ledger.info()
 
     async def _changes(self, params: msgspec.Raw) -> object:
         asked = _parse(params, _Refresh)
         if asked.refresh:
             await self._keeper.refresh()
-        changes = await asyncio.to_thread(self._keeper.tree.desk.changes)
+        changes = await in_thread(self._keeper.tree.desk.changes)
         return _page(changes, max(0, asked.start))
 
     async def _decide(self, params: msgspec.Raw) -> object:
         asked = _parse(params, _Decide)
-        await asyncio.to_thread(self._keeper.tree.desk.decide, asked.decisions)
+        await in_thread(partial(self._keeper.tree.desk.decide, asked.decisions))
         return self._told("decisions")
 
     async def _undo_decision(self, _: msgspec.Raw) -> object:
-        await asyncio.to_thread(self._keeper.tree.desk.undo_decision)
+        await in_thread(self._keeper.tree.desk.undo_decision)
         return self._told("decisions")
 
     async def _redo_decision(self, _: msgspec.Raw) -> object:
-        await asyncio.to_thread(self._keeper.tree.desk.redo_decision)
+        await in_thread(self._keeper.tree.desk.redo_decision)
         return self._told("decisions")
 
     async def _merge(self, params: msgspec.Raw) -> object:
         request = _parse(params, MergeRequest)
-        report = await asyncio.to_thread(self._keeper.tree.desk.merge, request)
+        report = await in_thread(partial(self._keeper.tree.desk.merge, request))
         self._told("merge")
         return report
 
     async def _undo(self, params: msgspec.Raw) -> object:
         merge = _parse(params, _Undo).merge
-        report = await asyncio.to_thread(self._keeper.tree.desk.undo, merge)
+        report = await in_thread(partial(self._keeper.tree.desk.undo, merge))
         self._told("merge")
         return report
 
     def _told(self, kind: str) -> dict[str, object]:
-        self._keeper.tell(kind)
+        self._keeper.ledger.tell(kind)
         return {}
 
     async def _exec(self, params: msgspec.Raw) -> object:
@@ -196,7 +197,7 @@ class KeeperService:
             session = self._keeper.record.id
             raise AppError(
                 "not-running",
-                f"The session {session} is {self._keeper.state.state}.",
+                f"The session {session} is {self._keeper.ledger.state.state}.",
                 f"Start it again: cloche resume {session}",
             )
         return await engine.links.ssh()

@@ -60,6 +60,8 @@ class TerminalRecord:
             if magic == _MAGIC and capacity == self._capacity:
                 return int(end)
         os.ftruncate(self._file, 0)
+        # taken now, so that a disk that fills up later never stops the agent's terminal
+        os.posix_fallocate(self._file, 0, _HEADER.size + self._capacity)
         return 0
 
     def _read_sizes(self) -> list[SizeAt]:

@@ -6,11 +6,13 @@ Everything slow runs in a thread; passes and reviews of one session wait for eac
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import TYPE_CHECKING
 
 from app.errors import AppError
 from app.keeper.desk import Desk
 from app.keeper.mirroring import Mirror
+from app.keeper.threads import in_thread
 from app.protocol import Counts
 from snapshot.blobs import BlobStore
 from snapshot.capture import load_snapshot
@@ -37,7 +39,7 @@ class Tree:
         """Load the snapshot's list, the last generation and the decisions. Raises StoreDamaged."""
         async with self._turn:
             if self._desk is None:
-                await asyncio.to_thread(self._load)
+                await in_thread(self._load)
 
     def _load(self) -> None:
         report = load_snapshot(self._folder)
@@ -70,7 +72,7 @@ class Tree:
             desk, mirror = self.desk, self._mirror
             if mirror is None or not await mirror.take(links, freeze=freeze):
                 return False
-            self.counts = await asyncio.to_thread(desk.take_over, mirror)
+            self.counts = await in_thread(partial(desk.take_over, mirror))
             return True
 
     async def close(self) -> None:

@@ -1,0 +1,72 @@
+"""The state of one session: written down first, then told to everybody who listens."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from app.errors import AppError, app_error
+from app.keeper.events import Events
+from app.keeper.journal import Journal
+from app.records import read_session, read_state, session_info, write_record
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    from app.protocol import Event, SessionInfo
+
+log = logging.getLogger(__name__)
+
+
+class Ledger:
+    """Record, state, journal and subscribers of one session."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.record = read_session(folder)
+        self.state = read_state(folder)
+        self.journal = Journal(folder)
+        self._events = Events(self.info)
+
+    def info(self) -> SessionInfo:
+        """Return the session as it is now."""
+        return session_info(self.record, self.state)
+
+    def events(self) -> AsyncIterator[Event]:
+        """Yield what happens from now on."""
+        return self._events.subscribe()
+
+    def tell(self, *kinds: str) -> None:
+        """Tell the subscribers that something happened that changed no state."""
+        self._events.tell(*kinds)
+
+    def change(self, **fields: object) -> None:
+        """Change the state: on disk first, then for everybody who listens."""
+        before = self.state
+        after = msgspec.structs.replace(before, **fields)
+        if after == before:
+            return
+        write_record(self.folder / "state.json", after)
+        self.state = after
+        if after.state != before.state:
+            self.journal.write(after.state, after.message)
+        self._events.tell("session")
+
+    def fail(self, error: Exception) -> None:
+        """Say that the session failed, and why."""
+        known = app_error(error)
+        if known is None:
+            log.error("a fault of Cloche's own", exc_info=error)
+            known = AppError("internal", f"Cloche failed: {type(error).__name__}.")
+        message = f"{known.message} {known.hint}".strip()
+        log.error("the session failed: %s", message)
+        failed = {"state": "failed", "agent_state": "failed", "machine": None, "message": message}
+        try:
+            self.change(**failed)
+        except OSError:  # a full disk must not hide what went wrong from whoever listens
+            log.exception("the failure could not be written down")
+            self.state = msgspec.structs.replace(self.state, **failed)
+            self._events.tell("session")

@@ -1,0 +1,152 @@
+"""What goes on while a machine runs: its agent is carried, its changes are mirrored."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from typing import TYPE_CHECKING, Final
+
+from app.errors import app_error
+from app.keeper.agent_terminal import AgentTerminal
+from snapshot.errors import SnapshotError
+from vm.errors import LinkLost, VMError
+from vm.machine import guest_exec
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
+    from app.keeper.engine import Engine
+    from app.keeper.ledger import Ledger
+    from app.keeper.pane import PaneServer
+    from app.keeper.terminal_record import TerminalRecord
+    from app.keeper.tree import Tree
+
+log = logging.getLogger(__name__)
+
+BUSY_PASS_S: Final = 0.5
+"""Pause between mirror passes while files change, in seconds."""
+
+IDLE_PASS_S: Final = 2.0
+QUIET_S: Final = 10.0
+"""Seconds without output after which a running agent counts as idle."""
+
+ADOPT_RETRY_S: Final = 1.0
+
+
+class Shift:
+    """The work on one running machine, from its agent's start to its end."""
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        tree: Tree,
+        engine: Engine,
+        terminal: TerminalRecord,
+        pane: PaneServer | None,
+    ) -> None:
+        self.engine = engine
+        self.agent = AgentTerminal(ledger.record, terminal, engine.links)
+        self.agent.server = pane
+        self._ledger = ledger
+        self._tree = tree
+        self._pane = pane
+        self._fault = ""
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def start_agent(self) -> None:
+        """Start the agent in a machine that has just booted."""
+        await self.agent.start()
+        self._ledger.change(
+            state="running", agent_state="working", agent_started=time.time(), message=""
+        )
+
+    def go(self, *, adopted: bool = False) -> None:
+        """Begin to carry and to mirror; with `adopted` find out first where things stand."""
+        for job in (self._mirror(), self._carry(adopted)):
+            self._tasks.append(asyncio.get_running_loop().create_task(_logged(job)))
+
+    async def end(self) -> None:
+        """Stop carrying and mirroring; the machine is not touched."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._tasks.clear()
+
+    async def take(self, *, freeze: bool = False) -> bool:
+        """Do one mirror pass and tell about a new generation."""
+        changed = await self._tree.take(self.engine.links, freeze=freeze)
+        if changed:
+            self._ledger.change(generation=self._tree.generation, changes=self._tree.counts)
+            self._ledger.tell("changes")
+        return changed
+
+    async def thaw(self) -> None:
+        """Let a frozen agent go on. Raises LinkLost."""
+        async with self.engine.links.bulk_lock:
+            await (await self.engine.links.bulk()).thaw()
+
+    async def _mirror(self) -> None:
+        pause = BUSY_PASS_S
+        while True:
+            try:
+                changed = await self.take()
+                pause = BUSY_PASS_S if changed else min(IDLE_PASS_S, pause * 1.5)
+                self._tell_fault("")
+            except (VMError, SnapshotError, OSError) as error:
+                pause = IDLE_PASS_S
+                known = app_error(error)
+                self._tell_fault(known.message if known else "")
+            self._note_quiet()
+            await asyncio.sleep(pause)
+
+    def _tell_fault(self, sentence: str) -> None:
+        """Tell about a pass that failed, once; and that the next one did not."""
+        if sentence == self._fault:
+            return
+        self._fault = sentence
+        log.warning("mirror: %s", sentence or "works again")
+        with contextlib.suppress(OSError):  # a full disk is what may have been the fault
+            message = f"Changes are not mirrored: {sentence}" if sentence else ""
+            self._ledger.change(message=message)
+
+    def _note_quiet(self) -> None:
+        if self._ledger.state.agent_state in ("working", "idle"):
+            quiet = time.monotonic() - self.agent.last_output > QUIET_S
+            self._ledger.change(agent_state="idle" if quiet else "working")
+
+    async def _carry(self, adopted: bool) -> None:
+        if adopted:
+            await self._find_agent()
+            self._ledger.change(state="running")
+        if self._ledger.state.exit_code is not None:
+            return
+        status = await self.agent.run()
+        self._ledger.change(
+            agent_state="done" if status == 0 else "failed",
+            exit_code=status,
+            agent_ended=time.time(),
+        )
+        if self._pane is not None:
+            await self._pane.ended(status)
+
+    async def _find_agent(self) -> None:
+        """Reach the guest of an adopted machine; start its agent if nobody came to that."""
+        while True:
+            try:
+                ssh = await self.engine.links.ssh()
+                never = not self._ledger.state.agent_started
+                if never and not await guest_exec.agent_running(ssh):
+                    await self.start_agent()
+                return
+            except LinkLost as error:
+                log.info("the adopted guest does not answer yet: %s", error.message)
+                await asyncio.sleep(ADOPT_RETRY_S)
+
+
+async def _logged(job: Coroutine[object, object, None]) -> None:
+    try:
+        await job
+    except Exception:  # a loop that dies silently would leave a session that looks alive
+        log.exception("a part of the keeper failed")
