@@ -16,8 +16,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from pygments.lexer import Lexer, RegexLexer
-from pygments.lexers import find_lexer_class_for_filename, get_lexer_by_name
-from pygments.token import Error, Token, Whitespace, _TokenType
+from pygments.lexers import find_lexer_class_by_name, find_lexer_class_for_filename
+from pygments.token import Error, Token, Whitespace
 
 from .safe_text import decode
 
@@ -40,6 +40,10 @@ _HEAD: Final = 4096
 """Characters that decide between lexers of one file name."""
 
 _PLAIN: Final = frozenset({"", "Text", "Text.Whitespace"})
+
+
+TokenType = type(Token)
+"""The class of all token types; pygments gives it no public name."""
 
 
 class Span(NamedTuple):
@@ -143,11 +147,11 @@ def line_starts(text: str) -> list[int]:
 
 @lru_cache(64)
 def _lexer(name: str) -> Lexer:
-    return get_lexer_by_name(name)
+    return find_lexer_class_by_name(name)()
 
 
 @lru_cache(1024)
-def _token_name(token: _TokenType) -> str:
+def _token_name(token: Any) -> str:
     """Return a token's name without the common root."""
     return ".".join(token)
 
@@ -167,7 +171,7 @@ def _spans(
     return spans, _joined(known, found)
 
 
-def _within(tokens: Iterator[tuple[int, int, _TokenType]], start: int, end: int) -> list[Span]:
+def _within(tokens: Iterator[tuple[int, int, Any]], start: int, end: int) -> list[Span]:
     named = ((at, stop, _token_name(token)) for at, stop, token in tokens)
     return [
         Span(at, stop, name)
@@ -201,7 +205,7 @@ def _by_line(
 
 def _drive(
     lexer: RegexLexer, text: str, start: Checkpoint, end: int, found: list[Checkpoint]
-) -> Iterator[tuple[int, int, _TokenType]]:
+) -> Iterator[tuple[int, int, Any]]:
     """Run the lexer's state machine from a checkpoint until `end` and note new checkpoints."""
     rules_of: dict[str, list[Any]] = cast("Any", lexer)._tokens
     at, stack, due = start.offset, list(start.stack), start.offset + _EVERY
@@ -227,11 +231,11 @@ def _drive(
             at += 1
 
 
-def _tokens(lexer: RegexLexer, action: Any, match: Any) -> Iterator[tuple[int, int, _TokenType]]:
+def _tokens(lexer: RegexLexer, action: Any, match: Any) -> Iterator[tuple[int, int, Any]]:
     """Yield the tokens of one matched rule."""
     if action is None:
         return
-    if type(action) is _TokenType:
+    if type(action) is TokenType:
         yield match.start(), match.end(), action
         return
     for at, token, value in action(lexer, match):

@@ -164,8 +164,8 @@ def check_export(patch: bytes) -> PatchFacts:
         StoreDamaged: it cannot be parsed, or parts of it would be lost.
 
     """
-    from unidiff.patch import PatchSet
     from unidiff.errors import UnidiffParseError
+    from unidiff.patch import PatchSet
 
     try:
         parsed = PatchSet.from_string(patch.decode("utf-8", "surrogateescape"))

@@ -180,7 +180,9 @@ class FileReview:
         marks = {unit.id: self.marks(decisions, unit) for unit in self.units}
         if not any(ACCEPTED in text for text in marks.values()):
             return None
-        accepted = {aspect.kind for aspect in self.aspects if marks[aspect.id] == ACCEPTED}
+        accepted: set[AspectKind] = {
+            aspect.kind for aspect in self.aspects if marks[aspect.id] == ACCEPTED
+        }
         if self.by_lines:
             return self._line_result(marks, accepted)
         return self._whole_result(accepted)

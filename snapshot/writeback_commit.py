@@ -19,7 +19,7 @@ from .writeback_stage import copy_out, stage
 from .writeback_tree import BECAME_OTHER, Blocked, Tree, split_last
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Generator, Sequence
     from pathlib import Path
 
     from .writeback_ops import Op, Refusal
@@ -149,7 +149,7 @@ class Commit:
         return attributes
 
     @contextlib.contextmanager
-    def _folder(self, folder: bytes, path: bytes) -> Iterator[int]:
+    def _folder(self, folder: bytes, path: bytes) -> Generator[int]:
         """Hold a folder open; one that is no longer a plain folder is a drift of `path`."""
         try:
             with self.tree.folder(folder) as fd:
@@ -189,7 +189,7 @@ def _swap(op: Op, temp: Place, place: Place) -> None:
 
 
 @contextlib.contextmanager
-def _opened(folder: Path) -> Iterator[int]:
+def _opened(folder: Path) -> Generator[int]:
     fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         yield fd

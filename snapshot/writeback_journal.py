@@ -207,8 +207,9 @@ def write_attributes(folder: Path, number: int, attributes: dict[str, bytes]) ->
 def read_exactly(folder: Path, number: int, entry: Entry) -> Exactly:
     """Return what an entry had besides its content, to give it back."""
     try:
-        encoded = json.loads((folder / "pre" / f"{number}.xattrs").read_text())
+        text = (folder / "pre" / f"{number}.xattrs").read_text()
     except FileNotFoundError:
-        encoded = {}
-    pairs = tuple((str(name), base64.b64decode(value)) for name, value in encoded.items())
+        text = "{}"
+    encoded: dict[str, str] = json.loads(text)
+    pairs = tuple((name, base64.b64decode(value)) for name, value in encoded.items())
     return Exactly(entry.mode, entry.uid, entry.gid, pairs)

@@ -19,7 +19,7 @@ from .writeback_revert import Reverter
 from .writeback_tree import Tree
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Generator
 
     from .writeback_ops import MergePlan
 
@@ -146,7 +146,7 @@ def _aborted(error: OSError) -> MergeAborted:
 
 
 @contextlib.contextmanager
-def workspace_lock(tree: Tree, timeout_s: float = LOCK_TIMEOUT_S) -> Iterator[bool]:
+def workspace_lock(tree: Tree, timeout_s: float = LOCK_TIMEOUT_S) -> Generator[bool]:
     """Hold the workspace's lock: one merge at a time, from whichever session.
 
     The lock is on the folder itself, so no file of ours is needed in it. The value is whether

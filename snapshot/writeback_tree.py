@@ -18,7 +18,7 @@ from blake3 import blake3
 from .errors import WorkspaceRefused
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator
     from pathlib import Path
 
 EntryKind = Literal["none", "file", "link", "dir", "special"]
@@ -99,7 +99,7 @@ class Tree:
             self.fd = -1
 
     @contextlib.contextmanager
-    def folder(self, path: bytes) -> Iterator[int]:
+    def folder(self, path: bytes) -> Generator[int]:
         """Hold the folder at `path` (b"" is the root) open while the block runs.
 
         Raises:

@@ -161,11 +161,10 @@ class Scene:
 
     def found(self) -> dict[str, tuple[str, bytes]]:
         """Return git mode and content of what is on disk, folders left out."""
-        modes = {"link": lambda _: "120000", "file": _file_mode}
         return {
-            name: (modes[entry.kind](entry.mode), entry.content)
+            name: ("120000" if entry.kind == "link" else _file_mode(entry.mode), entry.content)
             for name, entry in tree_of(self.root).items()
-            if entry.kind in modes
+            if entry.kind in ("link", "file")
         }
 
 

@@ -43,7 +43,7 @@ def reasons(refusals: tuple[Refusal, ...]) -> dict[bytes, str]:
 def test_accepting_all_writes_the_agents_tree(tmp_path: Path) -> None:
     made = full(tmp_path)
     outcome = made.merge()
-    assert outcome.conflicts == outcome.skipped == ()
+    assert (outcome.conflicts, outcome.skipped) == ((), ())
     assert made.found() == made.expected()
     assert (made.root / "new/folder").is_dir()
     assert not (made.root / "gone").exists()
@@ -88,7 +88,7 @@ def test_merging_again_finds_it_already_there(tmp_path: Path) -> None:
     made.merge()
     after = tree_of(made.root)
     again = made.merge()
-    assert again.written == again.conflicts == ()
+    assert (again.written, again.conflicts) == ((), ())
     assert {refusal.reason for refusal in again.skipped} == {ALREADY}
     assert tree_of(made.root) == after
 
