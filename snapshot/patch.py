@@ -97,10 +97,15 @@ def _mode_lines(old: _Version, new: _Version) -> Iterator[bytes]:
 
 
 def quoted(name: bytes) -> bytes:
-    """Return a name as git writes it: in C quotes where a byte could mislead a reader."""
-    if all(0x20 <= byte < 0x7F and byte not in _ESCAPES for byte in name):
+    """Return a name as git writes it: in C quotes where a byte could mislead a reader.
+
+    Names with ` b/` in them are quoted as well, their blanks in octal, though git would not do so:
+    in a `diff --git` line nobody could tell where the first name ends.
+    """
+    plain = all(0x20 <= byte < 0x7F and byte not in _ESCAPES for byte in name)
+    if plain and b" b/" not in name:
         return name
-    return b'"' + b"".join(_escaped(byte) for byte in name) + b'"'
+    return b'"' + b"".join(_escaped(byte) for byte in name).replace(b" b/", b"\\040b/") + b'"'
 
 
 def _escaped(byte: int) -> bytes:
