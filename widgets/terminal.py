@@ -14,7 +14,7 @@ losing the focus) posts `PrefixCancelled`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, cast
 
 from rich.segment import Segment
 from rich.style import Style
@@ -192,7 +192,7 @@ class TerminalView(TerminalMessages, Widget, can_focus=True):
         """Put the real cursor where input methods and screen readers look for it."""
         cursor = self._feed.cursor if self._feed is not None else None
         if cursor is not None and self.has_focus:
-            app: App[object] = self.app  # pyright: ignore[reportUnknownMemberType]
+            app = cast("App[object]", self.app)  # pyright: ignore[reportUnknownMemberType]
             app.cursor_position = self.region.offset + Offset(cursor.x, cursor.y)
 
     def _painted(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import os
 import signal
 from contextlib import asynccontextmanager
@@ -20,7 +21,7 @@ from vm.errors import HostLacks
 from vm.terminal.palette import TerminalPalette
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Collection
+    from collections.abc import AsyncGenerator, Callable, Collection
 
     from app.ui.pane import Pane
     from widgets.terminal_feed import FeedState
@@ -85,12 +86,16 @@ class Watcher:
 
 
 @asynccontextmanager
-async def hub_of(**options: object) -> AsyncIterator[PaneHub]:
+async def hub_of(**options: object) -> AsyncGenerator[PaneHub]:
     hub = PaneHub(cache=cache_folder(), launcher=LAUNCHER, **options)  # type: ignore[arg-type]
     try:
         yield hub
     finally:
         await hub.close()
+
+
+def ends_with(states: list[FeedState], *last: FeedState) -> bool:
+    return tuple(states[-len(last) :]) == last
 
 
 def type_line(pane: Pane, text: str) -> None:
@@ -240,8 +245,8 @@ async def test_panes_can_share_a_worker(tmp_path: Path) -> None:
         assert panes[1].worker_pid is not None
         os.kill(panes[1].worker_pid, signal.SIGKILL)
         for watcher in watchers[1:]:
-            watched = watcher
-            await watched.until(lambda w=watched: w.states[-2:] == ["restarting", "live"])
+            states = watcher.states
+            await watcher.until(functools.partial(ends_with, states, "restarting", "live"))
 
 
 async def test_a_keeper_that_comes_later_is_found(tmp_path: Path) -> None:

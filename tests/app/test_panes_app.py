@@ -22,7 +22,7 @@ from tests.doubles.pane_app import PaneApp
 from tests.doubles.pane_server import PaneServer
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncGenerator, Callable
 
     from textual.pilot import Pilot
 
@@ -159,7 +159,7 @@ def end(pid: int) -> None:
 
 
 @asynccontextmanager
-async def outer_terminal(socket: Path) -> AsyncIterator[Outer]:
+async def outer_terminal(socket: Path) -> AsyncGenerator[Outer]:
     pid, fd = pty.fork()
     if pid == 0:
         os.environ.update(TERM="xterm-256color", COLORTERM="truecolor", LANG="C.UTF-8")

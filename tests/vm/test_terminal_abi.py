@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import stat
 import subprocess
@@ -113,23 +114,19 @@ CHANGES: list[Callable[[dict[str, Any]], None]] = [
 def test_another_layout_is_refused(
     change: Callable[[dict[str, Any]], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from vm.terminal import ghostty as module
-
-    real = module.json.loads
+    real = json.loads
 
     def loads(raw: bytes) -> dict[str, Any]:
         told: dict[str, Any] = real(raw)
         change(told)
         return told
 
-    monkeypatch.setattr(module.json, "loads", loads)
+    monkeypatch.setattr(json, "loads", loads)
     with pytest.raises(abi.EngineMissing, match="terminal engine"):
         Ghostty(cache_folder())
 
 
 def test_every_struct_we_use_is_one_that_the_library_describes() -> None:
-    import json
-
     it = ghostty()
     told = json.loads(it.ffi.string(it.lib.ghostty_type_json()))["types"]
     assert set(STRUCTS) <= set(told)

@@ -35,7 +35,8 @@ def runs(text: str) -> list[tuple[str, int]]:
     terminal = engine(20, 5)
     terminal.feed(text.encode())
     row = terminal.frame().rows[0]
-    found, place = [], 0
+    found: list[tuple[str, int]] = []
+    place = 0
     for run in row.runs:
         found.append((row.text[place : place + run.characters], run.cells))
         place += run.characters

@@ -78,7 +78,7 @@ def run_filter(machine: seccomp.Machine, number: int, argument: int = 0, arch: i
         step, yes, no, value = code[place]
         place += 1
         if step == seccomp.RETURN:
-            return value
+            return int(value)
         if step == seccomp.LOAD:
             (register,) = struct.unpack_from("<I", data, value)
             continue

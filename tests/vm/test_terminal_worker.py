@@ -209,7 +209,7 @@ def test_floods_of_titles_and_bells_are_merged() -> None:
         flood = b"".join(b"\x1b]0;title %d\x07\x07" % i for i in range(20_000))
         keeper.output(flood + b"\x1b]0;last\x07")
         keeper.acked(len(flood) + 9)
-        titles = []
+        titles: list[str] = []
         while not titles or titles[-1] != "last":
             titles.append(wire.unpack_texts(worker.wait(Up.TITLE).payload, 1, 99)[0])
         assert len(titles) < 50

@@ -229,7 +229,11 @@ async def test_only_changed_rows_are_asked_for(monkeypatch: pytest.MonkeyPatch) 
         feed.put(*"abcdefghij")
         await pilot.pause(0.1)
         asked: list[Region] = []
-        monkeypatch.setattr(app.view, "refresh", lambda *regions: asked.extend(regions))
+
+        def refresh(*regions: Region) -> None:
+            asked.extend(regions)
+
+        monkeypatch.setattr(app.view, "refresh", refresh)
         feed.put("a", "b", "c", "D", told=[3])
         assert asked == [Region(0, 3, 40, 1)]
         asked.clear()

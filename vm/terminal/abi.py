@@ -17,7 +17,6 @@ from typing import Any, cast
 
 import _cffi_backend
 
-
 from vm.errors import HostLacks
 
 PACKAGE = "pyghostty"
@@ -127,10 +126,7 @@ def load(cache: Path | None) -> tuple[Any, Any]:
     """
     package = package_folder()
     text = declarations(package)
-    if cache is not None and _private(cache):
-        ffi = _cached(cache, text)
-    else:
-        ffi = _parsed(text)
+    ffi = _cached(cache, text) if cache is not None and _private(cache) else _parsed(text)
     try:
         return ffi, ffi.dlopen(str(package / "_lib" / LIBRARY))
     except OSError as error:

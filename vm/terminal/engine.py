@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from vm.terminal.palette import TerminalPalette
-    from vm.terminal.screen import Frame, Happenings, MouseEvent
+    from vm.terminal.screen import Frame, Happenings, MouseEvent, Scrollback
 
 
 class VTEngine(Protocol):
@@ -44,6 +44,10 @@ class VTEngine(Protocol):
 
     def resize(self, columns: int, rows: int) -> None:
         """Take another size (clamped), reflowing the primary screen."""
+        ...
+
+    def scrollback(self) -> Scrollback:
+        """Return how many rows there are and where the page lies."""
         ...
 
     def scroll(self, lines: int) -> None:

@@ -13,6 +13,7 @@ from vm.terminal.wire import PaneState, Rate, Up
 
 if TYPE_CHECKING:
     from vm.terminal.engine import VTEngine
+    from vm.terminal.screen import Frame
 
 READ = 65_536
 """Bytes read from one connection before the others get their turn (1 … 2 ms of parsing)."""
@@ -56,6 +57,7 @@ class WorkerPane:
         self._started = time.monotonic()
         self._held_since: float | None = None
         self._dirty = self._full = True
+        self._told: Frame | None = None
         self._sent = self._acked = 0
         self._last_frame = self._last_report = 0.0
         self._reports: list[bytes] = []
@@ -181,8 +183,8 @@ class WorkerPane:
 
     def typed(self, data: bytes) -> None:
         """Send what the user typed and show the newest output again."""
-        self.engine.scroll_to_end()
-        self._dirty = True
+        if not self.engine.scrollback().at_end:
+            self.scroll(None)
         if data:
             self._send(data)
 
@@ -276,6 +278,10 @@ class WorkerPane:
         frame = self.engine.frame(full=self._full)
         self._dirty = self._full = False
         self._held_since = None
+        rest = frame._replace(rows={})
+        if not frame.rows and rest == self._told:
+            return b""  # and the next change is drawn at once, not an interval later
+        self._told = rest
         self._last_frame = now
         self._sent += 1
         return wire.message(Up.FRAME, self.number, wire.pack_frame(self._sent, frame))
