@@ -84,7 +84,7 @@ class _Attachment:
         self._pane = pane
         self._filter = OutputFilter()
         self._prefixed = False
-        self._live = False
+        self._live = asyncio.Event()
         self._left = asyncio.Event()
         self._keys: asyncio.Queue[bytes] = asyncio.Queue(64)
 
@@ -118,10 +118,13 @@ class _Attachment:
         data = os.read(0, 4096)
         if not data:
             self._left.set()
-        elif self._live and not self._keys.full():
+        elif not self._live.is_set() and data.startswith(b"\x1b"):
+            return  # this terminal's answer to a question of the replay, asked long ago
+        elif not self._keys.full():
             self._keys.put_nowait(data)
 
     async def _input(self) -> None:
+        await self._live.wait()
         while True:
             passed = self._commands(await self._keys.get())
             if passed:
@@ -148,13 +151,10 @@ class _Attachment:
             if event.kind == "output":
                 await _write(self._filter.feed(event.data))
             elif event.kind == "live":
-                asyncio.get_running_loop().call_later(SETTLE_S, self._go_live)
+                asyncio.get_running_loop().call_later(SETTLE_S, self._live.set)
             elif event.kind == "ended":
                 return event.status & 0xFF
         raise AppError("keeper-lost", "The session's keeper went away.", "See: cloche ps")
-
-    def _go_live(self) -> None:
-        self._live = True
 
 
 async def _write(data: bytes) -> None:

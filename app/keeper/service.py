@@ -117,7 +117,7 @@ class KeeperService:
         if asked.refresh:
             await self._keeper.refresh()
         changes = await in_thread(self._keeper.tree.desk.changes)
-        return _page(changes, max(0, asked.start))
+        return page_of(changes, max(0, asked.start))
 
     async def _decide(self, params: msgspec.Raw) -> object:
         asked = _parse(params, _Decide)
@@ -223,7 +223,8 @@ def _parse(params: msgspec.Raw, kind: type[T]) -> T:
     return msgspec.json.decode(params, type=kind)
 
 
-def _page(changes: Changes, start: int) -> ChangesPage:
+def page_of(changes: Changes, start: int) -> ChangesPage:
+    """Return as many files from `start` on as one answer holds, one at least."""
     room, end = PAGE, start
     while end < len(changes.files):
         size = len(msgspec.json.encode(changes.files[end]))

@@ -1,0 +1,136 @@
+"""A session's trees without a machine: a real snapshot, and a guest made of a dictionary."""
+
+from __future__ import annotations
+
+import asyncio
+import stat
+from typing import TYPE_CHECKING, Any, cast
+
+from app.agents import shell
+from app.keeper.desk import Desk
+from app.keeper.mirroring import Mirror
+from app.records import SessionRecord
+from app.wire_text import path_text
+from snapshot.blobs import BlobStore
+from snapshot.capture import CaptureOptions, load_snapshot, take_snapshot
+from vm.machine.bulk import Fetched, GuestError, Listing
+from vm.machine.entries import UpperEntry, UpperKind
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from app.keeper.links import Links
+
+
+class FakeGuest:
+    """The upper dir of a guest; stands in for both links at the process boundary."""
+
+    def __init__(self) -> None:
+        self.bulk_lock = asyncio.Lock()
+        self.entries: dict[bytes, UpperEntry] = {}
+        self.contents: dict[int, bytes] = {}
+        self.fetched: list[bytes] = []
+        self.frozen = False
+        self.synced = 0
+        self.torn: set[bytes] = set()
+        self.failing: set[bytes] = set()
+        self._inode = 100
+
+    @property
+    def links(self) -> Links:
+        return cast("Links", self)
+
+    def put(self, path: bytes, data: bytes, mode: int = 0o644) -> None:
+        self._add(path, "file", stat.S_IFREG | mode, data)
+
+    def remove(self, path: bytes) -> None:
+        self._add(path, "whiteout", stat.S_IFCHR, b"")
+
+    def folder(self, path: bytes) -> None:
+        self._add(path, "dir", stat.S_IFDIR | 0o755, b"")
+
+    def link(self, path: bytes, target: bytes) -> None:
+        self._add(path, "link", stat.S_IFLNK | 0o777, b"", target)
+
+    def _add(
+        self, path: bytes, kind: UpperKind, mode: int, data: bytes, target: bytes = b""
+    ) -> None:
+        self._inode += 1
+        self.contents[self._inode] = data
+        self.entries[path] = UpperEntry(
+            path=path,
+            kind=kind,
+            opaque=False,
+            redirect=b"",
+            mode=mode,
+            uid=1000,
+            nlink=1,
+            inode=self._inode,
+            size=len(data),
+            allocated=len(data),
+            mtime_ns=self._inode,
+            ctime_ns=self._inode,
+            target=target,
+        )
+
+    async def bulk(self) -> FakeGuest:
+        return self
+
+    async def drop_bulk(self) -> None:
+        return
+
+    async def sync(self) -> None:
+        self.synced += 1
+
+    async def freeze(self) -> None:
+        self.frozen = True
+
+    async def list_upper(self, tree: str, entries: int, size: int) -> Listing:
+        assert tree == "workspace"
+        return Listing([self.entries[path] for path in sorted(self.entries)], False)
+
+    async def fetch(
+        self,
+        tree: str,
+        path: bytes,
+        inode: int,
+        max_size: int,
+        sink: Callable[[bytes], object],
+        timeout_s: float,
+    ) -> Fetched:
+        self.fetched.append(path)
+        if path in self.failing:
+            raise GuestError(2, "gone")
+        data = self.contents[inode]
+        sink(data)
+        changed = 1 if path in self.torn else 0
+        return Fetched(len(data), inode + changed, inode, len(data))
+
+
+class Bench:
+    """Snapshot, mirror and desk of one workspace."""
+
+    def __init__(self, workspace: Path, folder: Path) -> None:
+        self.workspace = workspace
+        self.folder = folder
+        self.guest = FakeGuest()
+        take_snapshot(workspace, folder, CaptureOptions())
+        self.record = SessionRecord(
+            "0123456789", "bench", shell(), path_text(workspace), 0.0, "base", ""
+        )
+        self.open()
+
+    def open(self) -> None:
+        """Begin as a new keeper does: from what is on disk."""
+        report = load_snapshot(self.folder)
+        blobs = BlobStore(self.folder / "blobs")
+        self.mirror = Mirror(self.folder, report, blobs)
+        self.mirror.load()
+        self.desk = Desk(self.record, self.folder, report, blobs)
+        self.desk.take_over(self.mirror)
+
+    async def take(self, **options: Any) -> bool:
+        changed = await self.mirror.take(self.guest.links, **options)
+        self.desk.take_over(self.mirror)
+        return changed

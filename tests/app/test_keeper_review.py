@@ -1,0 +1,259 @@
+"""Mirror and review desk: generations, decisions, merges, over a real snapshot."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from app.errors import AppError
+from app.keeper.service import page_of
+from app.protocol import Changes, Decide, FileChange, MergeRequest
+from snapshot.errors import SnapshotError
+from tests.app.keeper_bench import Bench
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+NUMBERS = "".join(f"{number}\n" for number in range(1, 31))
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Bench]:
+    workspace = tmp_path / "project"
+    (workspace / "src").mkdir(parents=True)
+    (workspace / "a.txt").write_text(NUMBERS)
+    (workspace / "src" / "b.txt").write_text("b\n")
+    (workspace / "gone.txt").write_text("gone\n")
+    (tmp_path / "session").mkdir()
+    made = Bench(workspace, tmp_path / "session")
+    yield made
+    made.desk.close()
+
+
+def edited(bench: Bench) -> None:
+    """Change lines 2 and 29, add a program, remove a file."""
+    text = NUMBERS.replace("2\n", "two\n", 1).replace("29\n", "twenty-nine\n")
+    bench.guest.put(b"a.txt", text.encode())
+    bench.guest.put(b"tool.sh", b"#!/bin/sh\n", 0o755)
+    bench.guest.remove(b"gone.txt")
+
+
+def kinds(bench: Bench) -> dict[str, str]:
+    return {file.path: file.kind for file in bench.desk.changes().files}
+
+
+async def test_nothing_changed_is_a_generation_too(bench: Bench) -> None:
+    assert await bench.take()
+    assert (bench.mirror.generation, kinds(bench)) == (1, {})
+    assert not await bench.take()
+    assert bench.mirror.generation == 1
+
+
+async def test_a_pass_finds_the_net_change_and_fetches_each_content_once(bench: Bench) -> None:
+    edited(bench)
+    assert await bench.take()
+    assert kinds(bench) == {"a.txt": "modified", "gone.txt": "deleted", "tool.sh": "added"}
+    assert sorted(bench.guest.fetched) == [b"a.txt", b"tool.sh"]
+    assert bench.guest.synced == 1
+    bench.guest.put(b"new", b"new\n")
+    assert await bench.take(freeze=True)
+    assert bench.guest.frozen
+    assert bench.guest.fetched[2:] == [b"new"]
+
+
+async def test_a_new_keeper_goes_on_with_the_same_generation(bench: Bench) -> None:
+    edited(bench)
+    await bench.take()
+    before = bench.desk.changes()
+    bench.desk.close()
+    bench.open()
+    assert bench.desk.changes() == before
+    assert not await bench.take()
+
+
+async def test_a_content_that_changed_while_it_was_read_is_taken_later(bench: Bench) -> None:
+    bench.guest.put(b"busy", b"half\n")
+    bench.guest.torn.add(b"busy")
+    await bench.take()
+    (file,) = bench.desk.changes().files
+    assert (file.path, file.agent) == ("busy", "")
+    assert file.note
+    assert not await bench.take()
+    bench.guest.torn.clear()
+    assert await bench.take()
+    (file,) = bench.desk.changes().files
+    assert (file.note, file.added) == ("", 1)
+
+
+async def test_a_content_that_vanished_does_not_stop_the_others(bench: Bench) -> None:
+    bench.guest.put(b"one", b"1\n")
+    bench.guest.put(b"two", b"2\n")
+    bench.guest.failing.add(b"one")
+    await bench.take()
+    notes = {file.path: bool(file.note) for file in bench.desk.changes().files}
+    assert notes == {"one": True, "two": False}
+
+
+async def test_a_hostile_listing_is_refused_and_the_last_generation_stays(bench: Bench) -> None:
+    edited(bench)
+    await bench.take()
+    before = bench.desk.changes()
+    bench.guest.put(b"../../escape", b"x")
+    with pytest.raises(SnapshotError):
+        await bench.take()
+    assert bench.desk.changes() == before
+
+
+async def test_names_that_are_not_utf8_pass_through(bench: Bench) -> None:
+    bench.guest.put(b"caf\xe9 [1]", b"x\n")
+    await bench.take()
+    (file,) = bench.desk.changes().files
+    merged = bench.desk.merge(MergeRequest(accept=(file.path,)))
+    assert merged.written == (file.path,)
+    assert (bench.workspace.joinpath("caf\udce9 [1]")).read_bytes() == b"x\n"
+
+
+async def test_decisions_are_recorded_undone_and_redone(bench: Bench) -> None:
+    edited(bench)
+    await bench.take()
+    hunks = [hunk.id for hunk in bench.desk.changes().files[0].hunks]
+    bench.desk.decide([Decide("a.txt", "accepted", (hunks[0],)), Decide("gone.txt", "rejected")])
+
+    def decided() -> dict[str, str]:
+        return {file.path: file.decision for file in bench.desk.changes().files}
+
+    assert decided() == {"a.txt": "mixed", "gone.txt": "rejected", "tool.sh": "open"}
+    assert bench.desk.undo_decision()
+    assert set(decided().values()) == {"open"}
+    assert not bench.desk.undo_decision()
+    assert bench.desk.redo_decision()
+    assert decided()["gone.txt"] == "rejected"
+    report = bench.desk.merge(MergeRequest())
+    assert report.written == ("a.txt",)
+    assert (bench.workspace / "a.txt").read_text() == NUMBERS.replace("2\n", "two\n", 1)
+
+
+async def test_single_lines_of_a_hunk_are_decided(bench: Bench) -> None:
+    bench.guest.folder(b"src")
+    bench.guest.put(b"src/b.txt", b"b\nfirst\nsecond\n")
+    await bench.take()
+    (file,) = bench.desk.changes().files
+    bench.desk.decide([Decide("src/b.txt", "accepted", (file.hunks[0].id,), (1,))])
+    bench.desk.merge(MergeRequest())
+    assert (bench.workspace / "src" / "b.txt").read_text() == "b\nsecond\n"
+
+
+async def test_decisions_about_nothing_are_refused(bench: Bench) -> None:
+    edited(bench)
+    await bench.take()
+    with pytest.raises(AppError) as caught:
+        bench.desk.decide([Decide("nothing", "accepted")])
+    assert caught.value.code == "not-found"
+    with pytest.raises(SnapshotError):
+        bench.desk.decide([Decide("a.txt", "accepted", ("no-hunk",))])
+
+
+async def test_merge_takes_literal_paths_first_and_patterns_second(bench: Bench) -> None:
+    for name in (b"[ab].txt", b"b.txt", b"deep"):
+        bench.guest.put(name, b"x\n") if name != b"deep" else bench.guest.folder(name)
+    bench.guest.put(b"deep/c.txt", b"x\n")
+    await bench.take()
+
+    def would(*accept: str, reject: tuple[str, ...] = ()) -> set[str]:
+        request = MergeRequest(accept=accept, reject=reject, dry_run=True)
+        return set(bench.desk.merge(request).written)
+
+    assert would("[ab].txt") == {"[ab].txt"}
+    assert would("[abc].txt") == {"b.txt", "deep/c.txt"}
+    assert would("*.txt", reject=("deep",)) == {"[ab].txt", "b.txt"}
+    assert would("./b.txt") == {"b.txt"}
+    for pattern in ("*.none", "a/b/"):
+        with pytest.raises(AppError) as caught:
+            would(pattern)
+        assert caught.value.code == "not-found"
+
+
+async def test_what_the_command_line_accepts_is_for_one_merge_only(bench: Bench) -> None:
+    edited(bench)
+    await bench.take()
+    bench.desk.merge(MergeRequest(accept=("gone.txt",)))
+    assert {file.decision for file in bench.desk.changes().files} == {"open"}
+    assert not (bench.workspace / "gone.txt").exists()
+
+
+async def test_accept_safe_leaves_out_what_can_execute(bench: Bench) -> None:
+    edited(bench)
+    await bench.take()
+    report = bench.desk.merge(MergeRequest(accept_safe=True, dry_run=True))
+    assert set(report.written) == {"a.txt", "gone.txt"}
+
+
+async def test_hunks_are_accepted_by_unique_prefix(bench: Bench) -> None:
+    edited(bench)
+    await bench.take()
+    hunk = bench.desk.changes().files[0].hunks[1].id
+    bench.desk.merge(MergeRequest(hunks=(hunk[:8],)))
+    assert (bench.workspace / "a.txt").read_text() == NUMBERS.replace("29\n", "twenty-nine\n")
+    with pytest.raises(AppError):
+        bench.desk.merge(MergeRequest(hunks=("zzz",)))
+
+
+async def test_a_conflict_writes_nothing_and_is_named(bench: Bench) -> None:
+    edited(bench)
+    await bench.take()
+    mine = NUMBERS.replace("2\n", "zwei\n", 1)
+    (bench.workspace / "a.txt").write_text(mine)
+    report = bench.desk.merge(MergeRequest(accept=("a.txt",)))
+    assert (report.written, report.conflicts) == ((), ("a.txt",))
+    assert (bench.workspace / "a.txt").read_text() == mine
+
+
+async def test_my_own_edits_elsewhere_survive_merge_and_undo(bench: Bench) -> None:
+    edited(bench)
+    await bench.take()
+    mine = NUMBERS.replace("15\n", "fifteen\n")
+    (bench.workspace / "a.txt").write_text(mine)
+    files = {file.path: file for file in bench.desk.changes().files}
+    assert files["a.txt"].drift
+    assert not files["gone.txt"].drift
+    report = bench.desk.merge(MergeRequest(accept=("a.txt",)))
+    both = mine.replace("2\n", "two\n", 1).replace("29\n", "twenty-nine\n")
+    assert (bench.workspace / "a.txt").read_text() == both
+    undone = bench.desk.undo(report.merge[:-2])
+    assert (undone.restored, undone.conflicts) == (("a.txt",), ())
+    assert (bench.workspace / "a.txt").read_text() == mine
+    with pytest.raises(AppError):
+        bench.desk.undo("nothing")
+
+
+async def test_touching_a_file_is_no_drift(bench: Bench) -> None:
+    edited(bench)
+    await bench.take()
+    (bench.workspace / "a.txt").write_text(NUMBERS)
+    assert not bench.desk.changes().files[0].drift
+    (bench.workspace / "a.txt").chmod(0o755)
+    assert bench.desk.changes().files[0].drift
+
+
+async def test_links_are_changes_of_their_target(bench: Bench) -> None:
+    bench.guest.link(b"link", b"a.txt")
+    await bench.take()
+    (file,) = bench.desk.changes().files
+    assert (file.kind, file.mode) == ("added", "120000")
+    bench.desk.merge(MergeRequest(accept=("link",)))
+    assert (bench.workspace / "link").readlink().name == "a.txt"
+
+
+def test_pages_hold_whole_files_and_always_one() -> None:
+    files = tuple(FileChange(f"{'x' * 1000}{number}", "added") for number in range(2000))
+    changes = Changes("s", 1, files)
+    found: list[FileChange] = []
+    while len(found) < len(files):
+        page = page_of(changes, len(found))
+        assert page.total == 2000
+        assert page.changes.files
+        found += page.changes.files
+    assert tuple(found) == files
+    assert page_of(changes, 5000).changes.files == ()
