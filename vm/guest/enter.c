@@ -2,207 +2,140 @@
  *
  * The watcher stays outside as the program's parent and tells its status; the program itself gets
  * the world's namespaces, its cgroup and nothing of root. */
-#define _GNU_SOURCE
 #include "guest.h"
-
-#include <errno.h>
-#include <fcntl.h>
-#include <grp.h>
-#include <sched.h>
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/prctl.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #define ENV_MAX 256
 #define TROUBLE 125 /* enter's own failure, as `env` and `timeout` say it */
 /* chown dac_override fowner fsetid kill setgid setuid setpcap net_bind_service sys_chroot
  * audit_write setfcap: what package managers need, and nothing that reaches the kernel */
-#define ROOT_CAPS ((1ULL << 0) | 1ULL << 1 | 1ULL << 3 | 1ULL << 4 | 1ULL << 5 | 1ULL << 6 | \
-		   1ULL << 7 | 1ULL << 8 | 1ULL << 10 | 1ULL << 18 | 1ULL << 29 | 1ULL << 31)
+#define ROOT_CAPS 0xa00405fbULL
 
 struct plan {
-	bool root, in_agent;
-	const char *cwd, *status;
-	char *env[ENV_MAX];
-	size_t env_n;
-	char **argv;
+    bool root, in_agent;
+    const char *cwd, *status;
+    size_t env_n;
+    char *env[ENV_MAX], **argv;
 };
 
-static _Noreturn void trouble(const char *what)
-{
-	fprintf(stderr, "enter: %s: %s\n", what, strerror(errno));
-	_exit(TROUBLE);
+static _Noreturn void trouble(const char *what) {
+    fprintf(stderr, "enter: %s: %s\n", what, strerror(errno));
+    _exit(TROUBLE);
 }
 
-static void usage(void)
-{
-	errno = EINVAL;
-	trouble("[--root] [--cgroup agent|none] [--cwd DIR] [-e K=V] [--status FILE] -- ARGV");
+static _Noreturn void usage(void) {
+    errno = EINVAL;
+    trouble("[--root] [--cgroup agent|none] [--cwd DIR] [-e K=V] [--status FILE] -- ARGV");
 }
 
 /* Adds a variable; the first of a name wins, so what was asked for comes before the usual ones. */
-static void plan_env(struct plan *p, char *pair)
-{
-	size_t name = strcspn(pair, "=") + 1;
-	if (!strchr(pair, '=') || p->env_n == ENV_MAX - 1)
-		usage();
-	for (size_t i = 0; i < p->env_n; i++)
-		if (!strncmp(p->env[i], pair, name))
-			return;
-	p->env[p->env_n++] = pair;
+static void plan_env(struct plan *p, char *pair) {
+    size_t name = strcspn(pair, "=") + 1;
+    if (!strchr(pair, '=') || p->env_n == ENV_MAX) usage();
+    for (size_t i = 0; i < p->env_n; i++)
+        if (!strncmp(p->env[i], pair, name)) return;
+    p->env[p->env_n++] = pair;
 }
 
-static void usual_env(struct plan *p)
-{
-	static char term[128] = "TERM=";
-	const char *outer = getenv("TERM");
-	strncat(term, outer ? outer : "dumb", sizeof term - 6);
-	plan_env(p, term);
-	plan_env(p, "LANG=C.UTF-8");
-	plan_env(p, "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
-	plan_env(p, p->root ? "HOME=/root" : "HOME=/home/agent");
-	plan_env(p, p->root ? "USER=root" : "USER=agent");
-	plan_env(p, p->root ? "LOGNAME=root" : "LOGNAME=agent");
-	plan_env(p, "SHELL=/bin/bash");
-	if (!p->root)
-		plan_env(p, "XDG_RUNTIME_DIR=/run/user/1000");
+static void usual_env(struct plan *p) {
+    static char term[128];
+    char *both[] = {term, "LANG=C.UTF-8", "SHELL=/bin/bash",
+                    "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"};
+    char *agent[] = {"HOME=/home/agent", "USER=agent", "LOGNAME=agent",
+                     "XDG_RUNTIME_DIR=/run/user/1000"};
+    char *root[] = {"HOME=/root", "USER=root", "LOGNAME=root", "XDG_RUNTIME_DIR=/run"};
+    snprintf(term, sizeof term, "TERM=%s", getenv("TERM") ? getenv("TERM") : "dumb");
+    for (size_t i = 0; i < LENGTH(both); i++) plan_env(p, both[i]);
+    for (size_t i = 0; i < LENGTH(root); i++) plan_env(p, p->root ? root[i] : agent[i]);
 }
 
-static void parse(struct plan *p, char **a)
-{
-	for (; *a && strcmp(*a, "--"); a++) {
-		if (!strcmp(*a, "--root")) {
-			p->root = true;
-			continue;
-		}
-		if (!a[1])
-			usage();
-		if (!strcmp(*a, "--cgroup") && (!strcmp(a[1], "agent") || !strcmp(a[1], "none")))
-			p->in_agent = a[1][0] == 'a';
-		else if (!strcmp(*a, "--cwd"))
-			p->cwd = a[1];
-		else if (!strcmp(*a, "-e"))
-			plan_env(p, a[1]);
-		else if (!strcmp(*a, "--status"))
-			p->status = a[1];
-		else
-			usage();
-		a++;
-	}
-	if (!*a || !a[1])
-		usage();
-	p->argv = a + 1;
-	usual_env(p);
+static void parse(struct plan *p, char **a) {
+    for (; *a && strcmp(*a, "--"); a++) {
+        if (!strcmp(*a, "--root")) {
+            p->root = true;
+            continue;
+        }
+        const char *option = *a++;
+        if (!*a) usage();
+        if (!strcmp(option, "--cgroup") && !strcmp(*a, "agent")) p->in_agent = true;
+        else if (!strcmp(option, "--cgroup") && !strcmp(*a, "none")) p->in_agent = false;
+        else if (!strcmp(option, "--cwd")) p->cwd = *a;
+        else if (!strcmp(option, "-e")) plan_env(p, *a);
+        else if (!strcmp(option, "--status")) p->status = *a;
+        else usage();
+    }
+    if (!*a || !a[1]) usage();
+    p->argv = a + 1;
+    usual_env(p);
 }
 
 /* The first process of the world, as a descriptor that names all its namespaces. */
-static int open_holder(void)
-{
-	char text[32];
-	if (read_text(HOLDER_FILE, text, sizeof text) < 1)
-		return -1;
-	return (int)syscall(SYS_pidfd_open, atoi(text), 0);
+static int open_holder(void) {
+    char text[32];
+    if (read_text(HOLDER_FILE, text, sizeof text) < 1) return -1;
+    return (int)syscall(SYS_pidfd_open, atoi(text), 0);
 }
 
-static void give_up_caps(uint64_t kept)
-{
-	for (unsigned long cap = 0; prctl(PR_CAPBSET_READ, cap, 0, 0, 0) >= 0; cap++)
-		if (!(kept >> cap & 1) && prctl(PR_CAPBSET_DROP, cap, 0, 0, 0))
-			trouble("capabilities");
+static void become(const struct plan *p) {
+    uint64_t kept = p->root ? ROOT_CAPS : 0;
+    for (unsigned long cap = 0; prctl(PR_CAPBSET_READ, cap, 0, 0, 0) >= 0; cap++)
+        if (!(kept >> cap & 1) && prctl(PR_CAPBSET_DROP, cap, 0, 0, 0)) trouble("capabilities");
+    if (setgroups(0, NULL)) trouble("groups");
+    if (!p->root && (setresgid(AGENT_UID, AGENT_UID, AGENT_UID) ||
+                     setresuid(AGENT_UID, AGENT_UID, AGENT_UID) ||
+                     prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)))
+        trouble("user");
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* after the change of user, which clears it */
 }
 
-static void become(const struct plan *p)
-{
-	give_up_caps(p->root ? ROOT_CAPS : 0);
-	if (setgroups(0, NULL))
-		trouble("groups");
-	if (p->root)
-		return;
-	if (setresgid(AGENT_UID, AGENT_UID, AGENT_UID) ||
-	    setresuid(AGENT_UID, AGENT_UID, AGENT_UID) || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
-		trouble("user");
+static _Noreturn void run(struct plan *p, int holder) {
+    if (p->in_agent && !join_cgroup("agent")) trouble("cgroup");
+    write_text("/proc/self/oom_score_adj", p->root ? "0" : "500");
+    if (isatty(0) && !p->root && (fchown(0, AGENT_UID, TTY_GID) || fchmod(0, 0620)))
+        trouble("terminal");
+    if (setns(holder, CLONE_NEWNS)) trouble("world");
+    become(p);
+    umask(022);
+    if (chdir(p->cwd)) trouble(p->cwd);
+    syscall(SYS_close_range, 3, ~0u, 0);
+    for (int s = 1; s < NSIG; s++) signal(s, SIG_DFL);
+    clearenv(); /* execvp looks in PATH, and the toolkit's means nothing here */
+    for (size_t i = 0; i < p->env_n; i++) putenv(p->env[i]);
+    execvp(p->argv[0], p->argv);
+    int code = errno == ENOENT || errno == ENOTDIR ? 127 : 126;
+    fprintf(stderr, "%s: %s\n", p->argv[0], strerror(errno));
+    _exit(code);
 }
 
-static _Noreturn void run(struct plan *p, int holder)
-{
-	if (p->in_agent && move_to_cgroup(CGROUP_AGENT))
-		trouble("cgroup");
-	write_text("/proc/self/oom_score_adj", p->root ? "0" : "500");
-	if (isatty(0) && !p->root && (fchown(0, AGENT_UID, TTY_GID) || fchmod(0, 0620)))
-		trouble("terminal");
-	if (setns(holder, CLONE_NEWNS))
-		trouble("world");
-	become(p);
-	prctl(PR_SET_PDEATHSIG, SIGKILL); /* after the change of user, which clears it */
-	umask(022);
-	if (chdir(p->cwd)) {
-		fprintf(stderr, "enter: %s: %s\n", p->cwd, strerror(errno));
-		_exit(126);
-	}
-	syscall(SYS_close_range, 3, ~0u, 0);
-	for (int s = 1; s < 32; s++)
-		signal(s, SIG_DFL);
-	p->env[p->env_n] = NULL;
-	clearenv(); /* execvp looks in PATH, and the toolkit's means nothing here */
-	for (size_t i = 0; i < p->env_n; i++)
-		putenv(p->env[i]);
-	execvp(p->argv[0], p->argv);
-	int code = errno == ENOENT || errno == ENOTDIR ? 127 : 126;
-	fprintf(stderr, "%s: %s\n", p->argv[0], strerror(errno));
-	_exit(code);
+static void tell_status(const char *file, int status) {
+    char fresh[4096];
+    snprintf(fresh, sizeof fresh, "%s.new", file);
+    FILE *f = fopen(fresh, "we");
+    if (!f || fprintf(f, "%d\n", status) < 0 || fclose(f) || rename(fresh, file)) trouble(file);
 }
 
-static void tell_status(const char *file, int status)
-{
-	char fresh[4096];
-	snprintf(fresh, sizeof fresh, "%s.new", file);
-	FILE *f = fopen(fresh, "we");
-	if (!f || fprintf(f, "%d\n", status) < 0 || fclose(f) || rename(fresh, file))
-		trouble(file);
-}
-
-int enter_main(int argc, char **argv)
-{
-	static struct plan plan = {.cwd = "/workspace", .in_agent = true};
-	int status;
-	(void)argc;
-	parse(&plan, argv + 1);
-	if (plan.status)
-		unlink(plan.status);
-	if (plan.in_agent && move_to_cgroup(CGROUP_KEEP))
-		trouble("cgroup");
-	int holder = open_holder();
-	if (holder < 0 || setns(holder, CLONE_NEWPID))
-		trouble("world");
-	pid_t child = fork();
-	if (child < 0)
-		trouble("fork");
-	if (!child)
-		run(&plan, holder);
-	for (int s = 1; s < 32; s++)
-		if (s != SIGCHLD)
-			signal(s, SIG_IGN); /* they are the program's; we only wait */
-	while (waitpid(child, &status, 0) < 0)
-		if (errno != EINTR)
-			trouble("wait");
-	status = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
-	if (plan.status)
-		tell_status(plan.status, status);
-	return status;
+int enter_main(char **argv) {
+    static struct plan plan = {.cwd = "/workspace", .in_agent = true};
+    int status, holder;
+    parse(&plan, argv + 1);
+    if (plan.status) unlink(plan.status);
+    if (plan.in_agent && !join_cgroup("keep")) trouble("cgroup");
+    if ((holder = open_holder()) < 0 || setns(holder, CLONE_NEWPID)) trouble("world");
+    pid_t child = fork();
+    if (child < 0) trouble("fork");
+    if (!child) run(&plan, holder);
+    for (int s = 1; s < NSIG; s++)
+        if (s != SIGCHLD) signal(s, SIG_IGN); /* they are the program's; we only wait */
+    while (waitpid(child, &status, 0) < 0)
+        if (errno != EINTR) trouble("wait");
+    status = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+    if (plan.status) tell_status(plan.status, status);
+    return status;
 }
 
 /* dtach's master must outlive the link that started it; a client (-a) must not. */
-int dtach_main(int argc, char **argv)
-{
-	if (argc > 1 && argv[1][0] == '-' && strchr("ncAN", argv[1][1]) &&
-	    move_to_cgroup(CGROUP_KEEP))
-		trouble("cgroup");
-	execv("/libexec/dtach", argv);
-	trouble("/libexec/dtach");
+int dtach_main(char **argv) {
+    bool master = argv[1] && argv[1][0] == '-' && argv[1][1] && strchr("ncAN", argv[1][1]);
+    if (master && !join_cgroup("keep")) trouble("cgroup");
+    execv("/libexec/dtach", argv);
+    trouble("dtach");
 }

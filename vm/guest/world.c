@@ -1,254 +1,148 @@
 /* Modules, disks, overlays, and the agent's world: its mounts and its first process. */
-#define _GNU_SOURCE
 #include "guest.h"
 
-#include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <sched.h>
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mount.h>
-#include <sys/prctl.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
-#include <sys/sysmacros.h>
-#include <sys/wait.h>
-#include <unistd.h>
+#define PLAIN (MS_NOSUID | MS_NODEV)
+#define BARE (PLAIN | MS_NOEXEC)
+#define COVER (MS_REMOUNT | MS_BIND | MS_RDONLY | BARE)
+#define DISK_MS 3000 /* drivers find their disks within 200 ms even under emulation */
+#define OVERLAY(lower, place)                                                                      \
+    "lowerdir=" lower ",upperdir=" place "/upper,workdir=" place                                   \
+    "/work,redirect_dir=on,metacopy=off,index=off"
 
-#define QUIET (MS_NOSUID | MS_NODEV)
-#define DISK_MS 10000
-#define OVERLAY "redirect_dir=on,metacopy=off,index=off"
+struct mounting { const char *from, *to, *type; unsigned long flags; const char *options; };
 
-void mount_or_die(const char *from, const char *to, const char *type, unsigned long flags,
-		  const char *options)
-{
-	if (mount(from, to, type, flags, options))
-		fatal(to);
+static void mount_all(const struct mounting *m, size_t n) {
+    for (; n--; m++)
+        if (mount(m->from, m->to, m->type, m->flags, m->options)) fatal(m->to);
 }
 
-/* Is there a device that this module drives? `-` always; `pci`/`mmio` by bus; a number by virtio
- * device type. Loading a module costs 20 to 100 ms under emulation. */
-static bool module_needed(const char *when)
-{
-	bool pci = !access("/sys/bus/pci/devices/0000:00:00.0", F_OK), found = false;
-	if (!strcmp(when, "-"))
-		return true;
-	if (!strcmp(when, "pci"))
-		return pci;
-	if (!strcmp(when, "mmio"))
-		return !pci;
-	DIR *dir = opendir("/sys/bus/virtio/devices");
-	for (struct dirent *e; dir && !found && (e = readdir(dir));) {
-		char path[320], id[16];
-		snprintf(path, sizeof path, "/sys/bus/virtio/devices/%s/device", e->d_name);
-		found = read_text(path, id, sizeof id) > 0 &&
-			strtol(id, NULL, 16) == strtol(when, NULL, 10);
-	}
-	if (dir)
-		closedir(dir);
-	return found;
+/* /modules/order: `WHEN FILE` a line, each after all that it depends on. WHEN is `-` for always,
+ * `pci` or `mmio` for a bus, or a virtio device type: a module costs 20 to 100 ms to load under
+ * emulation. */
+static bool module_needed(const char *when) {
+    bool pci = !access("/sys/bus/pci/devices/0000:00:00.0", F_OK);
+    return !strcmp(when, "-") || !strcmp(when, pci ? "pci" : "mmio") ||
+           sys_find("/sys/bus/virtio/devices", "device", when, NULL, 0);
 }
 
-static void load_module(const char *name)
-{
-	char path[128];
-	snprintf(path, sizeof path, "/modules/%s", name);
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0 || (syscall(SYS_finit_module, fd, "", 0) && errno != EEXIST))
-		fatal(path);
-	close(fd);
+void load_modules(void) {
+    char name[64], when[16], path[128];
+    FILE *f = fopen("/modules/order", "re");
+    if (!f) fatal("modules");
+    while (fscanf(f, "%15s %63s", when, name) == 2) {
+        if (!module_needed(when)) continue;
+        snprintf(path, sizeof path, "/modules/%s", name);
+        int fd = open(path, O_RDONLY | O_CLOEXEC);
+        if (fd < 0 || (syscall(SYS_finit_module, fd, "", 0) && errno != EEXIST)) fatal(name);
+        close(fd);
+    }
+    fclose(f);
 }
 
-/* /modules/order: `WHEN FILE` a line, each after all that it depends on. */
-void load_modules(void)
-{
-	char name[64], when[16];
-	FILE *f = fopen("/modules/order", "re");
-	if (!f)
-		fatal("/modules/order");
-	while (fscanf(f, "%15s %63s", when, name) == 2)
-		if (module_needed(when))
-			load_module(name);
-	fclose(f);
+/* The toolkit's own file systems. */
+void mount_own(void) {
+    static const struct mounting own[] = {
+        {"dev", "/dev", "devtmpfs", MS_NOSUID, NULL},
+        {"proc", "/proc", "proc", 0, NULL},
+        {"sys", "/sys", "sysfs", 0, NULL},
+        {"cgroup", "/sys/fs/cgroup", "cgroup2", BARE, NULL},
+    };
+    mount_all(own, LENGTH(own));
+    mkdir("/dev/pts", 0755);
+    if (mount("pts", "/dev/pts", "devpts", MS_NOSUID | MS_NOEXEC, "ptmxmode=666,gid=5,mode=620"))
+        fatal("/dev/pts");
 }
 
-static bool find_disk(const char *serial, char *device, size_t room)
-{
-	bool found = false;
-	DIR *dir = opendir("/sys/block");
-	for (struct dirent *e; dir && !found && (e = readdir(dir));) {
-		char path[320], text[32];
-		snprintf(path, sizeof path, "/sys/block/%s/serial", e->d_name);
-		found = read_text(path, text, sizeof text) > 0 && !strcmp(text, serial);
-		if (found)
-			snprintf(device, room, "/dev/%s", e->d_name);
-	}
-	if (dir)
-		closedir(dir);
-	return found;
+/* Disks are known by their serials, for their order is the machine's affair. */
+static void mount_disk(const char *serial, struct mounting m) {
+    char path[320];
+    int64_t end = now_ms() + DISK_MS;
+    while (!sys_find("/sys/block", "serial", serial, path, sizeof path)) {
+        errno = ENODEV;
+        if (now_ms() > end) fatal(serial);
+        nap_ms(2);
+    }
+    m.from = path;
+    mount_all(&m, 1);
 }
 
-static void mount_disk(const char *serial, const char *to, const char *type, unsigned long flags,
-		       const char *options)
-{
-	char device[320];
-	int64_t end = now_ms() + DISK_MS;
-	while (!find_disk(serial, device, sizeof device)) {
-		errno = ENODEV;
-		if (now_ms() > end)
-			fatal(serial);
-		nap_ms(2);
-	}
-	mkdir(to, 0755);
-	mount_or_die(device, to, type, flags | QUIET, options);
+static void make_folder(const char *path, mode_t mode, uid_t owner) {
+    if ((mkdir(path, mode) && errno != EEXIST) || chmod(path, mode) || chown(path, owner, owner))
+        fatal(path);
 }
 
-static void make_dir(const char *path, mode_t mode, uid_t owner)
-{
-	if (mkdir(path, mode) && errno != EEXIST)
-		fatal(path);
-	if (chmod(path, mode) || chown(path, owner, owner))
-		fatal(path);
-}
-
-void mount_disks(void)
-{
-	mount_disk("base", "/base", "squashfs", MS_RDONLY, NULL);
-	mount_disk("ws0", "/ws", "squashfs", MS_RDONLY, NULL);
-	mount_disk("scratch", "/scratch", "ext4", MS_NOATIME, "commit=1");
-	make_dir("/scratch/root", 0700, 0);
-	make_dir("/scratch/root/work", 0700, 0);
-	make_dir(ROOT_UPPER, 0755, 0);
-	make_dir("/scratch/ws", 0700, 0);
-	make_dir("/scratch/ws/work", 0700, 0);
-	make_dir(WORKSPACE_UPPER, 0755, AGENT_UID);
-	mkdir("/world", 0755);
-	mount_or_die("world", "/world", "overlay", QUIET,
-		     "lowerdir=/base,upperdir=" ROOT_UPPER ",workdir=/scratch/root/work," OVERLAY);
-	mount_or_die("workspace", "/world/workspace", "overlay", QUIET,
-		     "lowerdir=/ws,upperdir=" WORKSPACE_UPPER ",workdir=/scratch/ws/work," OVERLAY);
-	mount_or_die("run", "/world/run", "tmpfs", QUIET, "mode=755");
-	mount_or_die("tmp", "/world/tmp", "tmpfs", QUIET, "mode=1777");
-	make_dir("/world/run/user", 0755, 0);
-	make_dir("/world/run/user/1000", 0700, AGENT_UID);
-}
-
-static void make_devices(void)
-{
-	static const struct {
-		const char *path;
-		unsigned major, minor;
-	} nodes[] = {
-		{"/world/dev/null", 1, 3},   {"/world/dev/zero", 1, 5},
-		{"/world/dev/full", 1, 7},   {"/world/dev/random", 1, 8},
-		{"/world/dev/urandom", 1, 9}, {"/world/dev/tty", 5, 0},
-	};
-	static const char *const links[][2] = {
-		{"pts/ptmx", "/world/dev/ptmx"},	    {"/proc/self/fd", "/world/dev/fd"},
-		{"/proc/self/fd/0", "/world/dev/stdin"},    {"/proc/self/fd/1", "/world/dev/stdout"},
-		{"/proc/self/fd/2", "/world/dev/stderr"},
-	};
-	mount_or_die("dev", "/world/dev", "tmpfs", MS_NOSUID | MS_NOEXEC, "mode=755,size=64k");
-	umask(0);
-	for (size_t i = 0; i < sizeof nodes / sizeof *nodes; i++)
-		if (mknod(nodes[i].path, S_IFCHR | 0666, makedev(nodes[i].major, nodes[i].minor)))
-			fatal(nodes[i].path);
-	umask(022);
-	for (size_t i = 0; i < sizeof links / sizeof *links; i++)
-		if (symlink(links[i][0], links[i][1]))
-			fatal(links[i][1]);
-	make_dir("/world/dev/pts", 0755, 0);
-	make_dir("/world/dev/shm", 01777, 0);
-	/* the toolkit's own, so that the name of a terminal means the same on both sides */
-	mount_or_die("/dev/pts", "/world/dev/pts", NULL, MS_BIND, NULL);
-	mount_or_die("shm", "/world/dev/shm", "tmpfs", QUIET, "mode=1777");
-}
-
-static void cover(const char *path)
-{
-	mount_or_die(path, path, NULL, MS_BIND, NULL);
-	mount_or_die(NULL, path, NULL, MS_REMOUNT | MS_BIND | MS_RDONLY | QUIET | MS_NOEXEC, NULL);
-}
-
-static void name_host(const char *hostname)
-{
-	static const char *const files[] = {"hosts", "hostname"};
-	for (size_t i = 0; i < 2; i++) {
-		char kept[64], seen[64];
-		snprintf(kept, sizeof kept, "/run/world-%s", files[i]);
-		snprintf(seen, sizeof seen, "/world/etc/%s", files[i]);
-		FILE *f = fopen(kept, "we");
-		if (!f)
-			fatal(kept);
-		if (i == 0)
-			fprintf(f, "127.0.0.1 localhost\n127.0.1.1 %s\n::1 localhost\n", hostname);
-		else
-			fprintf(f, "%s\n", hostname);
-		fclose(f);
-		mount_or_die(kept, seen, NULL, MS_BIND, NULL);
-		cover(seen);
-	}
+void mount_disks(void) {
+    static const struct mounting layers[] = {
+        {"world", "/world", "overlay", PLAIN, OVERLAY("/base", "/scratch/root")},
+        {"workspace", "/world/workspace", "overlay", PLAIN, OVERLAY("/ws", "/scratch/ws")},
+        {"run", "/world/run", "tmpfs", PLAIN, "mode=755"},
+        {"tmp", "/world/tmp", "tmpfs", PLAIN, "mode=1777"},
+    };
+    mount_disk("base", (struct mounting){.to = "/base", "squashfs", MS_RDONLY | PLAIN, NULL});
+    mount_disk("ws0", (struct mounting){.to = "/ws", "squashfs", MS_RDONLY | PLAIN, NULL});
+    mount_disk("scratch",
+               (struct mounting){.to = "/scratch", "ext4", MS_NOATIME | PLAIN, "commit=1"});
+    make_folder("/scratch/root", 0700, 0);
+    make_folder("/scratch/root/work", 0700, 0);
+    make_folder(ROOT_UPPER, 0755, 0);
+    make_folder("/scratch/ws", 0700, 0);
+    make_folder("/scratch/ws/work", 0700, 0);
+    make_folder(WORKSPACE_UPPER, 0755, AGENT_UID);
+    mount_all(layers, LENGTH(layers));
+    make_folder("/world/run/user", 0755, 0);
+    make_folder("/world/run/user/1000", 0700, AGENT_UID);
 }
 
 /* The rest of the world's mounts, made in its own namespace, whose root it then becomes: the
  * toolkit lies under it, out of reach of any path. */
-static void furnish(const char *hostname)
-{
-	static const char *const unseen[] = {"/scratch", "/base", "/ws", "/sys", "/dev", "/proc"};
-	make_devices();
-	name_host(hostname);
-	mount_or_die("proc", "/world/proc", "proc", QUIET | MS_NOEXEC, NULL);
-	cover("/world/proc/sys");
-	cover("/world/proc/sysrq-trigger");
-	mount_or_die("sys", "/world/sys", "sysfs", MS_RDONLY | QUIET | MS_NOEXEC, NULL);
-	for (size_t i = 0; i < sizeof unseen / sizeof *unseen; i++)
-		umount2(unseen[i], MNT_DETACH); /* the overlays keep what they need of them */
-	if (chdir("/world") || mount("/world", "/", NULL, MS_MOVE, NULL) || chroot(".") ||
-	    chdir("/"))
-		fatal("world root");
+static void furnish(void) {
+    static const struct mounting rest[] = {
+        {"/nodes", "/world/dev", NULL, MS_BIND, NULL},
+        /* the toolkit's terminals, so that a name means the same on both sides */
+        {"/dev/pts", "/world/dev/pts", NULL, MS_BIND, NULL},
+        {"shm", "/world/dev/shm", "tmpfs", PLAIN, "mode=1777"},
+        {"/session/hosts", "/world/etc/hosts", NULL, MS_BIND, NULL},
+        {"/session/hostname", "/world/etc/hostname", NULL, MS_BIND, NULL},
+        {"proc", "/world/proc", "proc", BARE, NULL},
+        {"/world/proc/sys", "/world/proc/sys", NULL, MS_BIND, NULL},
+        {NULL, "/world/proc/sys", NULL, COVER, NULL},
+        {"/world/proc/sysrq-trigger", "/world/proc/sysrq-trigger", NULL, MS_BIND, NULL},
+        {NULL, "/world/proc/sysrq-trigger", NULL, COVER, NULL},
+        {"sys", "/world/sys", "sysfs", MS_RDONLY | BARE, NULL},
+    };
+    static const char *const unseen[] = {"/scratch", "/base", "/ws", "/sys", "/dev", "/proc"};
+    mount_all(rest, LENGTH(rest));
+    for (size_t i = 0; i < LENGTH(unseen); i++)
+        if (umount2(unseen[i], MNT_DETACH)) fatal(unseen[i]); /* overlays keep what they need */
+    if (chdir("/world") || mount("/world", "/", NULL, MS_MOVE, NULL) || chroot(".") || chdir("/"))
+        fatal("world");
 }
 
-static _Noreturn void hold_world(void)
-{
-	sigset_t set;
-	int signal_seen;
-	prctl(PR_SET_NAME, "world");
-	sigemptyset(&set);
-	sigaddset(&set, SIGCHLD);
-	sigprocmask(SIG_BLOCK, &set, NULL);
-	for (;;) {
-		while (waitpid(-1, NULL, WNOHANG) > 0)
-			;
-		sigwait(&set, &signal_seen);
-	}
+static _Noreturn void hold_world(void) {
+    sigset_t set;
+    prctl(PR_SET_NAME, "world");
+    sigemptyset(&set);
+    sigaddset(&set, SIGCHLD);
+    sigprocmask(SIG_BLOCK, &set, NULL);
+    for (int seen;; sigwait(&set, &seen))
+        while (waitpid(-1, NULL, WNOHANG) > 0) continue;
 }
 
-/* Starts the first process of the world's namespaces; it says when they are complete. */
-pid_t start_world(const char *hostname)
-{
-	int ready[2];
-	char text[32];
-	if (pipe2(ready, O_CLOEXEC))
-		fatal("pipe");
-	pid_t pid = (pid_t)syscall(SYS_clone, CLONE_NEWPID | CLONE_NEWNS | SIGCHLD, 0, 0, 0, 0);
-	if (pid < 0)
-		fatal("clone");
-	if (!pid) {
-		furnish(hostname);
-		if (write(ready[1], "", 1) != 1)
-			fatal("world pipe");
-		syscall(SYS_close_range, 3, ~0u, 0);
-		hold_world();
-	}
-	close(ready[1]);
-	snprintf(text, sizeof text, "%d", pid);
-	int fd = open(HOLDER_FILE, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-	if (fd < 0 || write(fd, text, strlen(text)) < 0 || read(ready[0], text, 1) != 1)
-		fatal("world");
-	close(fd);
-	close(ready[0]);
-	return pid;
+/* Starts the first process of the world's namespaces and waits until they are complete. */
+pid_t start_world(void) {
+    int ready[2], fd = open(HOLDER_FILE, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    char byte = 0;
+    if (fd < 0 || pipe2(ready, O_CLOEXEC)) fatal("world");
+    pid_t pid = (pid_t)syscall(SYS_clone, CLONE_NEWPID | CLONE_NEWNS | SIGCHLD, 0, 0, 0, 0);
+    if (!pid) {
+        furnish();
+        if (write(ready[1], &byte, 1) != 1) fatal("world");
+        syscall(SYS_close_range, 3, ~0u, 0);
+        hold_world();
+    }
+    close(ready[1]);
+    if (pid < 0 || dprintf(fd, "%d", pid) < 0 || read(ready[0], &byte, 1) != 1) fatal("world");
+    close(ready[0]);
+    close(fd);
+    return pid;
 }

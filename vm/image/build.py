@@ -18,12 +18,11 @@ from blake3 import blake3
 
 from vm.errors import ImageMissing, VMError
 from vm.image import guest, packages, store, toolkit
-from vm.image.modules import WANTED, module_closure
-from vm.image.tools import Watch, end, find, one_sentence, require, run, spawn, sync_file
+from vm.image.modules import module_closure
+from vm.image.tools import Watch, find, one_sentence, require, run, spawn, sync_file
 from vm.image.vmlinux import extract_vmlinux
 
 if TYPE_CHECKING:
-    import subprocess
     from collections.abc import Iterator
     from typing import IO
 
@@ -35,8 +34,12 @@ Progress = Callable[[str, float], None]
 
 _TOOLS = ("apt-config", "mmdebstrap", "mksquashfs")
 _BUILDING = ".building-"
-_SQUASHFS = ("-tar", "-noappend", "-comp", "zstd", "-Xcompression-level", "3",
-             "-no-progress", "-quiet")  # fmt: skip
+_SQUASHFS = (
+    *("-tar", "-noappend", "-root-mode", "755", "-no-progress", "-quiet"),
+    *("-comp", "zstd", "-Xcompression-level", "3"),
+)
+_DECIDES = ("cpio.py", "modules.py", "packages.py", "toolkit.py", "vmlinux.py")
+"""The sources whose change makes another image."""
 _KEPT = ("boot/", "lib/", "lib64/", "bin/", "usr/lib/", "usr/lib64/", "usr/bin/", "usr/sbin/")
 """What is unpacked of the toolkit's packages; documentation and the like is not."""
 
@@ -70,10 +73,10 @@ def build_image(
 
 def toolkit_source() -> str:
     """Return blake3 (hex) of all that decides what an image is besides the distribution."""
-    parts = [guest.source_hash(), repr(WANTED), toolkit.SSHD_CONFIG, repr(packages.BASE_PACKAGES)]
-    for module in (toolkit, packages):
-        parts.append(Path(module.__file__).read_text())
-    return blake3("\0".join(parts).encode()).hexdigest()
+    digest = blake3(guest.source_hash().encode())
+    for name in _DECIDES:
+        digest.update((Path(__file__).parent / name).read_bytes())
+    return digest.hexdigest()
 
 
 def _current(folder: Path) -> store.ImageRecord | None:
@@ -178,14 +181,14 @@ class _Build:
             assert source.child.stdout is not None
             squash = spawn(["mksquashfs", "-", str(target), *_SQUASHFS],
                            stdin=source.child.stdout.fileno())  # fmt: skip
+            watch = Watch(squash, packages.BUILD_SECONDS)
             try:
-                watch = Watch(squash, packages.BUILD_SECONDS)
                 source.child.stdout.close()
                 source.finish("Installing the base system")
                 self._progress("compressing the base system", 0.92)
                 watch.finish("mksquashfs")
             finally:
-                _let_go(squash)
+                watch.close()
         return source.versions
 
     def _record(self, release: str, tools: list[str], base: list[str]) -> None:
@@ -214,13 +217,6 @@ def _closing(source: Bootstrap) -> Iterator[None]:
         yield
     finally:
         source.close()
-
-
-def _let_go(child: subprocess.Popen[bytes]) -> None:
-    if child.poll() is None:
-        end(child)
-    if child.stdout is not None:
-        child.stdout.close()
 
 
 def _unpack_kept(stream: IO[bytes], tree: Path) -> None:

@@ -18,13 +18,14 @@ if TYPE_CHECKING:
     from vm.image.store import ImageSet
 
 _TOKEN = re.compile(r"[0-9a-f]{32}")
+_HOSTS = "127.0.0.1 localhost\n127.0.1.1 {}\n::1 localhost ip6-localhost\n"
 _HOSTNAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 
 
 def session_cpio(
     *, token: str, hostname: str, host_key: bytes, authorized_keys: bytes, now: int
 ) -> bytes:
-    """Return the uncompressed newc archive with `/session/{config,host_key,authorized_keys}`.
+    """Return the uncompressed newc archive of `/session`: config, keys, hosts and hostname.
 
     `token` is the links' secret, 32 lower-case hex digits; `host_key` an OpenSSH private key;
     `authorized_keys` lines as sshd reads them; `now` unix seconds. Raises ValueError for anything
@@ -42,6 +43,9 @@ def session_cpio(
             # sshd reads the public keys as the user who logs in, so the folder can be passed
             cpio.folder("session", 0o711),
             cpio.file("session/config", config, 0o600),
+            # laid over the world's own, which are the same for every session
+            cpio.file("session/hostname", f"{hostname}\n".encode()),
+            cpio.file("session/hosts", _HOSTS.format(hostname).encode()),
             cpio.file("session/host_key", host_key, 0o600),
             cpio.file("session/authorized_keys", authorized_keys, 0o644),
         ]

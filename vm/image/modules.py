@@ -22,10 +22,10 @@ WANTED: tuple[tuple[str, str], ...] = (
     ("-", "squashfs"),
     ("-", "overlay"),
     ("-", "ext4"),
-    ("4", "virtio_rng"),
-    ("1", "virtio_net"),
+    ("0x0004", "virtio_rng"),
+    ("0x0001", "virtio_net"),
 )
-"""`(when, module)`: always (`-`), with a bus, or with a virtio device of that type number."""
+"""`(when, module)`: always (`-`), with a bus, or with a virtio device of that type."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vm.image.tools import Watch, end, find, run, spawn
+from vm.image.tools import Watch, find, run, spawn
 
 if TYPE_CHECKING:
     import subprocess
@@ -83,11 +83,8 @@ class Bootstrap:
         self.versions.sort()
 
     def close(self) -> None:
-        """End it if it still runs, and let go of its output."""
-        if self.child.poll() is None:
-            end(self.child)
-        if self.child.stdout is not None:
-            self.child.stdout.close()
+        """End it if it still runs, and let go of its pipes."""
+        self.watch.close()
 
 
 def unpack_toolkit(scratch: Path, said: Callable[[str], None]) -> Bootstrap:
@@ -118,6 +115,8 @@ _WORLD = (
     'echo "agent:*:19000:0:99999:7:::" >> "$1/etc/shadow"',
     'cp -a "$1/etc/skel" "$1/home/agent" && chown -R 1000:1000 "$1/home/agent"',
     'mkdir "$1/workspace" && chown 1000:1000 "$1/workspace" && chmod 700 "$1/root"',
+    # vim-tiny registers itself as vi, view and editor; people type vim
+    '[ -e "$1/usr/bin/vim" ] || ln -s vim.tiny "$1/usr/bin/vim"',
     'echo cloche > "$1/etc/hostname" && echo "127.0.0.1 localhost" > "$1/etc/hosts"',
     'echo "LANG=C.UTF-8" > "$1/etc/default/locale"',
     # the host's proxies are the host's affair, and a machine id must not be shared

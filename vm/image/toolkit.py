@@ -139,12 +139,12 @@ def toolkit_cpio(tree: Path, init: bytes, modules: Iterable[Module]) -> bytes:
     `tree` holds the unpacked packages, `init` is the static PID 1. Raises VMError when a program
     or library is not in `tree`.
     """
-    entries = [*_skeleton(), *_own(init), *_modules(modules), *_programs(tree)]
+    entries = [*_skeleton(), *_world_devices(), *_own(init), *_modules(modules), *_programs(tree)]
     return gzip.compress(cpio.archive(entries), 9, mtime=0)
 
 
 def _skeleton() -> list[cpio.Entry]:
-    plain = ("dev", "proc", "sys", "modules", "world", "run", "run/sshd", "var/empty")
+    plain = ("dev", "proc", "sys", "base", "ws", "scratch", "world", "run/sshd")
     return [
         *(cpio.folder(path) for path in plain),
         cpio.folder("root", 0o700),
@@ -155,6 +155,20 @@ def _skeleton() -> list[cpio.Entry]:
         cpio.file("etc/group", _GROUP.encode()),
         cpio.file("etc/nsswitch.conf", b"passwd: files\ngroup: files\n"),
         cpio.file("etc/ssh/sshd_config", SSHD_CONFIG.encode(), 0o600),
+    ]
+
+
+def _world_devices() -> list[cpio.Entry]:
+    """Return `/nodes`, which becomes the world's `/dev`: nothing there opens hardware."""
+    nodes = {"null": 3, "zero": 5, "full": 7, "random": 8, "urandom": 9}
+    links = {"fd": "", "stdin": "/0", "stdout": "/1", "stderr": "/2"}
+    return [
+        *(cpio.node(f"nodes/{name}", 1, minor, 0o666) for name, minor in nodes.items()),
+        cpio.node("nodes/tty", 5, 0, 0o666),
+        *(cpio.link(f"nodes/{name}", f"/proc/self/fd{end}") for name, end in links.items()),
+        cpio.link("nodes/ptmx", "pts/ptmx"),
+        cpio.folder("nodes/pts"),
+        cpio.folder("nodes/shm"),
     ]
 
 

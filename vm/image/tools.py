@@ -115,8 +115,7 @@ class Watch:
     def finish(self, what: str) -> None:
         """Wait for the child's end; raise VMError with its last line when it failed."""
         status = self._child.wait()
-        self._reader.join()
-        self._timer.cancel()
+        self.close()
         if status == 0:
             return
         said = "; ".join(list(self._tail)[-3:])
@@ -125,6 +124,16 @@ class Watch:
         full = "No space left on device" in "".join(self._tail)
         hint = "Free about 2 GiB on the disk, then run it again." if full else ""
         raise VMError(f"{what} failed (status {status}). It said: {said}", hint)
+
+    def close(self) -> None:
+        """End the child if it still runs, and let go of its pipes and of the timer."""
+        self._timer.cancel()
+        if self._child.poll() is None:
+            end(self._child)
+        self._reader.join()
+        for pipe in (self._child.stdout, self._child.stderr):
+            if pipe is not None:
+                pipe.close()
 
     def _expire(self) -> None:
         self._late.set()
@@ -149,9 +158,7 @@ def run(argv: Sequence[str], *, what: str, seconds: float) -> bytes:
         printed = child.stdout.read()
         watch.finish(what)
     finally:
-        if child.poll() is None:
-            end(child)
-        child.stdout.close()
+        watch.close()
     return printed
 
 
