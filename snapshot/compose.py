@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .lines import has_bom, join, usual_ending
+from .lines import has_bom, join
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -34,7 +34,7 @@ def compose(
         _apply(hunk, marks(hunk), old, new, result)
         done = hunk.old_end
     result += old[done:]
-    return join(result, usual_ending(old if len(old) > has_bom(old) else new))
+    return join(result, old if len(old) > has_bom(old) else new)
 
 
 def _apply(

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from functools import lru_cache
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from pygments.lexer import Lexer, RegexLexer
@@ -135,14 +136,11 @@ def highlight_window(
     return Window(first, _by_line(spans, starts, first, last, end), known)
 
 
-def line_starts(text: str) -> list[int]:
-    """Return the offset of every line's first character."""
-    starts = [0]
-    at = text.find("\n")
-    while at >= 0:
-        starts.append(at + 1)
-        at = text.find("\n", at + 1)
-    return starts
+@lru_cache(4)
+def line_starts(text: str) -> tuple[int, ...]:
+    """Return the offset of every line's first character; remembered for the last few texts."""
+    lengths = (len(line) + 1 for line in text.split("\n"))
+    return (0, *accumulate(lengths))[:-1]
 
 
 @lru_cache(64)

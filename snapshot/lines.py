@@ -60,11 +60,11 @@ def usual_ending(lines: Sequence[bytes]) -> bytes:
     return CRLF if counted[CRLF] > counted[LF] else LF
 
 
-def join(lines: Sequence[bytes], usual: bytes = LF) -> bytes:
-    """Join lines; one without terminator that is not the last gets the file's usual one."""
-    last = len(lines) - 1
+def join(lines: Sequence[bytes], model: Sequence[bytes] = ()) -> bytes:
+    """Join lines; one without terminator that is not the last gets the one usual in `model`."""
     if all(line.endswith(LF) for line in lines[:-1]):
         return b"".join(lines)
+    last, usual = len(lines) - 1, usual_ending(model)
     return b"".join(
         line if index == last or line.endswith(LF) or (index == 0 and line == BOM) else line + usual
         for index, line in enumerate(lines)

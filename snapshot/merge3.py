@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from .hunks import changed_blocks
-from .lines import BOM, has_bom, join, split, usual_ending
+from .lines import BOM, has_bom, join, split
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -143,4 +143,4 @@ def merge_bytes(base: bytes, ours: bytes, theirs: bytes) -> bytes | None:
     if merge.conflicts:
         return None
     mark = marks[2] if marks[1] == marks[0] else marks[1]
-    return (BOM if mark else b"") + join(merge.lines(), usual_ending(texts[1]))
+    return (BOM if mark else b"") + join(merge.lines(), texts[1])

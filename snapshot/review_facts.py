@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from .lines import ENDING_NAMES, ending, has_bom
+from .lines import CRLF, ENDING_NAMES, LF, ending, has_bom
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,10 +34,10 @@ def ending_notes(hunks: Sequence[Hunk], old: Sequence[bytes], new: Sequence[byte
     ]
 
 
-def has_mixed_endings(old: Sequence[bytes], new: Sequence[bytes]) -> bool:
+def has_mixed_endings(*sides: bytes | None) -> bool:
     """Return whether both LF and CRLF end lines of a file or of its two versions."""
-    found = {ending(line) for lines in (old, new) for line in lines}
-    return len(found - {b""}) > 1
+    crlf = sum(side.count(CRLF) for side in sides if side)
+    return 0 < crlf < sum(side.count(LF) for side in sides if side)
 
 
 def is_utf8(data: bytes) -> bool:

@@ -109,7 +109,7 @@ class FileReview:
         """Bidirectional or invisible characters in added lines, the name or a link's target."""
         self.notes = (*([file.note] if file.note else []), *self._line_notes())
         """Facts for chips, such as `240 lines: LF → CRLF`."""
-        self.mixed_endings = has_mixed_endings(self.old_lines, self.new_lines)
+        self.mixed_endings = self.by_lines and has_mixed_endings(self.base, self.agent)
         """Whether line endings differ inside of the file, so that each is worth a mark."""
         self._remember = lru_cache(_MEMORY)(self._intraline)
 
