@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from typing import TYPE_CHECKING, Final
 
@@ -10,6 +11,7 @@ import msgspec
 from app.client import fleet
 from app.errors import EXIT_DONE, AppError
 from app.files import read_regular
+from app.keeper.terminal_record import read_tail
 from app.paths import Paths
 
 if TYPE_CHECKING:
@@ -23,6 +25,14 @@ LINES: Final = 50
 
 MAX_LOG: Final = 64 << 20
 
+TERMINAL_BYTES: Final = 32 << 10
+"""How much of the terminal's record is looked at."""
+
+_SEQUENCE: Final = re.compile(
+    r"\x1b(\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(\x07|\x1b\\)?|[()].|[^\[\]()])"
+)
+"""Escape sequences: what is left of a record without them is its text."""
+
 
 def logs(arguments: argparse.Namespace, output: Output) -> int:
     """Print the end of each of a session's logs."""
@@ -30,6 +40,7 @@ def logs(arguments: argparse.Namespace, output: Output) -> int:
     info = fleet.find_session(paths, arguments.session)
     folder = paths.session(info.id)
     found = {
+        "terminal": _terminal(folder),
         "journal": [_event(line) for line in _tail(folder / "journal.jsonl")],
         "keeper": _tail(folder / "keeper.log"),
         "machine": _tail(folder / "qemu.log"),
@@ -37,6 +48,12 @@ def logs(arguments: argparse.Namespace, output: Output) -> int:
     }
     output.result({"session": info.id, **found}, lambda: _print(output, found))
     return EXIT_DONE
+
+
+def _terminal(folder: Path) -> list[str]:
+    text = read_tail(folder, TERMINAL_BYTES).decode("utf-8", "replace")
+    lines = [line.rstrip() for line in _SEQUENCE.sub("", text).replace("\r", "").split("\n")]
+    return [line for line in lines if line][-LINES:]
 
 
 def _tail(path: Path) -> list[str]:

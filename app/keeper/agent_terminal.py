@@ -36,6 +36,13 @@ ENVIRONMENT: Final = {"TERM": "xterm-256color", "COLORTERM": "truecolor", "LANG"
 EOF_NOTE: Final = b"\x1b[999H\r\n[EOF - dtach terminating]\r\n"
 """What dtach itself adds at the end; the agent did not print it."""
 
+GATE: Final = (
+    'n=0; while [ "$(stty size 2>/dev/null)" = "0 0" ] && [ $n -lt 200 ]; '
+    'do n=$((n+1)); sleep 0.05; done; exec "$@"'
+)
+"""Holds the agent back until we are attached, which is when its terminal gets a size: else its
+first words would be lost, and all of them when it ends at once. Gives up after some ten seconds."""
+
 WRITE_FILE: Final = 'umask 077; mkdir -p -- "$(dirname -- "$1")" && cat > "$1"'
 """Puts standard input into a file of the agent's world; the path is an argument, never text."""
 
@@ -62,7 +69,9 @@ class AgentTerminal:
                 said = result.stderr.decode(errors="replace").strip()[-200:]
                 raise VMError(f"The agent's file {path} could not be written: {said}")
         command = guest_exec.Command(
-            (*agent.command, *self._record.argv), env=ENVIRONMENT | agent.env, cgroup="agent"
+            ("sh", "-c", GATE, "sh", *agent.command, *self._record.argv),
+            env=ENVIRONMENT | agent.env,
+            cgroup="agent",
         )
         await guest_exec.start_agent(ssh, command)
 

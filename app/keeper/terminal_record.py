@@ -137,3 +137,22 @@ class TerminalRecord:
     def close(self) -> None:
         """Close the file."""
         os.close(self._file)
+
+
+def read_tail(folder: Path, limit: int) -> bytes:
+    """Return the last bytes of a session's record without writing anything; empty without one."""
+    try:
+        descriptor = os.open(folder / "terminal.rec", os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except FileNotFoundError:
+        return b""
+    with os.fdopen(descriptor, "rb") as file:
+        header = file.read(_HEADER.size)
+        if len(header) < _HEADER.size:
+            return b""
+        magic, capacity, end, _ = _HEADER.unpack(header)
+        if magic != _MAGIC or not 0 < capacity <= CAPACITY:
+            return b""
+        ring = file.read(capacity)
+    at = end % capacity
+    whole = ring[at:] + ring[:at] if end > capacity else ring[:end]
+    return whole[-limit:]
