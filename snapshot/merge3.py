@@ -9,8 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from .hunks import changed_blocks
+from .diff import diff
 from .lines import BOM, has_bom, join, split
+from .slider import slide
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -69,8 +70,8 @@ class Merge:
 def merge_lines(base: Sequence[bytes], ours: Sequence[bytes], theirs: Sequence[bytes]) -> Merge:
     """Merge two descendants of `base`."""
     edits = sorted(
-        [_edit(block, False) for block in changed_blocks(base, ours)]
-        + [_edit(block, True) for block in changed_blocks(base, theirs)]
+        [_edit(block, False) for block in _blocks(base, ours)]
+        + [_edit(block, True) for block in _blocks(base, theirs)]
     )
     tiler = _Tiler(ours, theirs)
     at = 0
@@ -83,6 +84,11 @@ def merge_lines(base: Sequence[bytes], ours: Sequence[bytes], theirs: Sequence[b
         at = stop
     tiler.add_same(len(base))
     return Merge(base, ours, theirs, tuple(tiler.regions))
+
+
+def _blocks(base: Sequence[bytes], side: Sequence[bytes]) -> list[Block]:
+    """Return what one side changed; each block at its last place, so that both sides agree."""
+    return slide(diff(base, side), base, side, by_looks=False)
 
 
 def _edit(block: Block, theirs: bool) -> _Edit:

@@ -41,13 +41,18 @@ _FARTHEST_LOOK: Final = 20
 """Blank lines that are skipped in search of the next written one."""
 
 
-def slide(blocks: Sequence[Block], old: Sequence[bytes], new: Sequence[bytes]) -> list[Block]:
-    """Return the blocks, each pure insertion or deletion at its best place."""
+def slide(
+    blocks: Sequence[Block], old: Sequence[bytes], new: Sequence[bytes], *, by_looks: bool = True
+) -> list[Block]:
+    """Return the blocks, each pure insertion or deletion at its best place.
+
+    Without `by_looks` that is the last possible one, as in git's merges.
+    """
     placed: list[Block] = []
     for index, block in enumerate(blocks):
         after = blocks[index + 1] if index + 1 < len(blocks) else None
         before = placed[-1] if placed else None
-        moved = _place(block, before, after, old, new)
+        moved = _place(block, before, after, old, new, by_looks)
         if before and before[1] == moved[0] and before[3] == moved[2]:
             placed[-1] = Block(before[0], moved[1], before[2], moved[3])
         else:
@@ -61,6 +66,7 @@ def _place(
     after: Block | None,
     old: Sequence[bytes],
     new: Sequence[bytes],
+    by_looks: bool,
 ) -> Block:
     """Return one block moved to its best place between its neighbours."""
     if block.old_start == block.old_end:
@@ -73,11 +79,13 @@ def _place(
         high = after.old_start if after else len(old)
     else:
         return block
-    shift = _best_shift(lines, start, end, low, high)
+    shift = _best_shift(lines, start, end, low, high, by_looks)
     return Block(*(edge + shift for edge in block))
 
 
-def _best_shift(lines: Sequence[bytes], start: int, end: int, low: int, high: int) -> int:
+def _best_shift(
+    lines: Sequence[bytes], start: int, end: int, low: int, high: int, by_looks: bool
+) -> int:
     """Return how far to move `start:end`; of equally good places the last one wins."""
     up = 0
     while start - up > low and up < _FARTHEST and lines[start - up - 1] == lines[end - up - 1]:
@@ -85,8 +93,8 @@ def _best_shift(lines: Sequence[bytes], start: int, end: int, low: int, high: in
     down = 0
     while end + down < high and down < _FARTHEST and lines[start + down] == lines[end + down]:
         down += 1
-    if not up and not down:
-        return 0
+    if not by_looks or up == down == 0:
+        return down
     return min(
         range(-up, down + 1),
         key=lambda shift: (_cost(lines, start + shift) + _cost(lines, end + shift), -shift),
