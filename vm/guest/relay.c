@@ -37,7 +37,7 @@ void start_sshd(void) {
         setsid();
         dup2(pair[1], 0);
         dup2(pair[1], 1);
-        execl("/usr/sbin/sshd", "/usr/sbin/sshd", "-i", "-e", (char *)NULL);
+        execl(SSHD, SSHD, "-i", "-e", (char *)NULL);
         _exit(127);
     }
     close(pair[1]);

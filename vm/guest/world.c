@@ -4,6 +4,7 @@
 #define PLAIN (MS_NOSUID | MS_NODEV)
 #define BARE (PLAIN | MS_NOEXEC)
 #define COVER (MS_REMOUNT | MS_BIND | MS_RDONLY | BARE)
+#define EXT4 "commit=1,noinit_itable,no_prefetch_block_bitmaps" /* nothing runs in the background */
 #define DISK_MS 3000 /* drivers find their disks within 200 ms even under emulation */
 #define OVERLAY(lower, place)                                                                      \
     "lowerdir=" lower ",upperdir=" place "/upper,workdir=" place                                   \
@@ -81,7 +82,7 @@ void mount_disks(void) {
     mount_disk("base", (struct mounting){.to = "/base", "squashfs", MS_RDONLY | PLAIN, NULL});
     mount_disk("ws0", (struct mounting){.to = "/ws", "squashfs", MS_RDONLY | PLAIN, NULL});
     mount_disk("scratch",
-               (struct mounting){.to = "/scratch", "ext4", MS_NOATIME | PLAIN, "commit=1"});
+               (struct mounting){.to = "/scratch", "ext4", MS_NOATIME | PLAIN, EXT4});
     make_folder("/scratch/root", 0700, 0);
     make_folder("/scratch/root/work", 0700, 0);
     make_folder(ROOT_UPPER, 0755, 0);
