@@ -87,6 +87,8 @@ class FileReview:
 
     def __init__(self, file: ChangedFile, base: bytes | None, agent: bytes | None) -> None:
         self.file = file
+        self.note = file.note or self._strange_note()
+        """Why nothing can be decided about it, else empty."""
         self.base = (base or b"") if file.old_mode else None
         self.agent = (agent or b"") if file.mode else None
         self.binary = self._is_binary()
@@ -99,7 +101,7 @@ class FileReview:
         self.hunks: tuple[Hunk, ...] = (
             build_hunks(file.path, self.old_lines, self.new_lines) if self.by_lines else ()
         )
-        self.aspects: tuple[Aspect, ...] = () if file.note else tuple(self._aspects())
+        self.aspects: tuple[Aspect, ...] = () if self.note else tuple(self._aspects())
         self.added, self.removed = self._counts()
         self.risk = risk_of(
             file.path, mode=file.mode, old_mode=file.old_mode, agent=self.agent, base=self.base
@@ -107,7 +109,7 @@ class FileReview:
         """Empty, or one phrase on why the file can execute by side effect."""
         self.suspicious = self._is_suspicious()
         """Bidirectional or invisible characters in added lines, the name or a link's target."""
-        self.notes = (*([file.note] if file.note else []), *self._line_notes())
+        self.notes = (*([self.note] if self.note else []), *self._line_notes())
         """Facts for chips, such as `240 lines: LF → CRLF`."""
         self.mixed_endings = self.by_lines and has_mixed_endings(self.base, self.agent)
         """Whether line endings differ inside of the file, so that each is worth a mark."""
@@ -118,7 +120,7 @@ class FileReview:
     @property
     def units(self) -> tuple[Unit, ...]:
         """Aspects and then hunks: everything that can be decided. Empty with a `note`."""
-        return () if self.file.note else (*self.aspects, *self.hunks)
+        return () if self.note else (*self.aspects, *self.hunks)
 
     def unit(self, id: str) -> Unit:
         """Return a unit by its id.
@@ -257,6 +259,10 @@ class FileReview:
     def _modes(self) -> set[str]:
         return {self.file.old_mode, self.file.mode} - {""}
 
+    def _strange_note(self) -> str:
+        known = {FILE, EXECUTABLE, LINK, FOLDER}
+        return "" if self._modes() <= known else "it is neither a file nor a link nor a folder"
+
     def _is_binary(self) -> bool:
         sides = [side for side in (self.base, self.agent) if side is not None]
         files = self._modes() <= {FILE, EXECUTABLE}
@@ -265,7 +271,7 @@ class FileReview:
     def _has_lines(self) -> bool:
         """Return whether there are lines on some side, and only files on both."""
         return (
-            not self.file.note
+            not self.note
             and not self.binary
             and self._modes() <= {FILE, EXECUTABLE}
             and bool(self.base or self.agent)
@@ -348,7 +354,7 @@ class FileReview:
         return notes if is_utf8(shown) else [*notes, "not UTF-8"]
 
 
-_TYPE_NAMES: Final = {FILE: "file", LINK: "link", FOLDER: "folder", "160000": "repository"}
+_TYPE_NAMES: Final = {FILE: "file", LINK: "link", FOLDER: "folder"}
 
 
 def _type(mode: str) -> str:

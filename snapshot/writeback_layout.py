@@ -60,7 +60,7 @@ class Layout:
         """Paths that go, with what they are and the wish they belong to."""
         self.made: set[bytes] = set()
         """Folders that come without being wished for by name."""
-        self.created = {d.path: d for _, d in self._each() if d.creates}
+        self.created: dict[bytes, Draft] = {}
         self._entries: dict[bytes, Entry] = {}
         self._place()
 
@@ -86,6 +86,9 @@ class Layout:
     # What goes and comes
 
     def _place(self) -> None:
+        for number, draft in self._each():
+            if draft.creates and self.created.setdefault(draft.path, draft) is not draft:
+                self.refused[number] = "another accepted change comes to the same path"
         for number, draft in self._each():
             if draft.removes and draft.pre.kind != "dir":
                 self.removed[draft.path] = (draft.pre, number)

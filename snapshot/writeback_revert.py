@@ -147,10 +147,13 @@ class Reverter:
             return self._revertexchange(number, op, (temp_fd, temp), (fd, name))
 
     def _revert_creation(self, number: int, op: Op, temp: Place, place: Place) -> list[Refusal]:
-        if look_at(*temp).kind != "none":
+        staged, now = look_at(*temp), look_at(*place)
+        if staged.kind != "none":
             _discard(*temp)
+            if staged.identity == now.identity:
+                # A move by hard link was interrupted: both names are ours.
+                _discard(*place)
             return []
-        now = look_at(*place)
         if now.kind == "none":
             return []
         if not now.is_same(op.post):
@@ -162,7 +165,12 @@ class Reverter:
         return [Refusal(op.path, _CHANGED)]
 
     def _revert_removal(self, number: int, op: Op, temp: Place, place: Place) -> list[Refusal]:
-        if look_at(*temp).kind == "none":
+        out = look_at(*temp)
+        if out.kind == "none":
+            return []
+        if out.identity == look_at(*place).identity:
+            # A move by hard link was interrupted: the old name is still there.
+            _discard(*temp)
             return []
         try:
             renameat.move(*temp, *place)

@@ -27,6 +27,9 @@ LOCK_TIMEOUT_S: Final = 30.0
 """How long a merge waits for another one of the same workspace."""
 
 _LOCK_POLL_S: Final = 0.05
+_INTERRUPTED: Final = ("PLANNED", "PREPARED", "COMMITTED")
+"""States that no merge stays in."""
+
 _ATTEMPTS: Final = 3
 """Plans that are tried while files change under the merge."""
 
@@ -188,12 +191,13 @@ def recover(merges_dir: Path) -> list[Recovered]:
     recovered: list[Recovered] = []
     for folder in folders:
         record = read_journal(folder)
-        if record is not None and record.state in ("PLANNED", "PREPARED", "COMMITTED"):
-            recovered.append(_recover_safely(record))
+        if record is not None and record.state in _INTERRUPTED:
+            found = _recover_safely(record)
+            recovered += [found] if found else []
     return recovered
 
 
-def _recover_safely(record: Record) -> Recovered:
+def _recover_safely(record: Record) -> Recovered | None:
     try:
         return _recover(record)
     except SnapshotError as error:
@@ -201,19 +205,27 @@ def _recover_safely(record: Record) -> Recovered:
         return Recovered(record.merge, False, (Refusal(os.fsencode(record.workspace), reason),))
 
 
-def _recover(record: Record) -> Recovered:
-    """Bring one interrupted merge to an end."""
-    workspace = Path(record.workspace)
+def _recover(seen: Record) -> Recovered | None:
+    """Bring one interrupted merge to an end; None when it was only still running."""
+    workspace = Path(seen.workspace)
     with Tree(workspace) as tree:
-        if tree.identity[1] != record.root[1]:
+        if tree.identity[1] != seen.root[1]:
             raise _moved(workspace)
         with workspace_lock(tree):
-            reverter = Reverter(tree, record.merge, record.ops, record.folder)
+            record = read_journal(seen.folder)
+            if record is None or record.state not in _INTERRUPTED:
+                return None
             complete = record.state == "COMMITTED"
-            left = reverter.finish() if complete else reverter.roll_back(record.state == "PREPARED")
+            left = _bring_to_an_end(Reverter(tree, record.merge, record.ops, record.folder), record)
             journal = Journal.reopen(record.folder)
             try:
                 journal.reach("DONE" if complete else "ABORTED")
             finally:
                 journal.close()
     return Recovered(record.merge, not complete, tuple(left))
+
+
+def _bring_to_an_end(reverter: Reverter, record: Record) -> list[Refusal]:
+    if record.state == "COMMITTED":
+        return reverter.finish()
+    return reverter.roll_back(record.state == "PREPARED")

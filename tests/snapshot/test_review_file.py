@@ -178,3 +178,9 @@ def test_text_for_highlighting_has_a_line_for_each_element() -> None:
     assert made.text("old") == "\na\n"
     assert made.text("new") == "b\rc\nd"
     assert made.intraline(1, 0) == ((), ())
+
+
+def test_a_nested_repository_cannot_be_merged() -> None:
+    made = FileReview(ChangedFile(b"p", "modified", None, "160000", "160000"), b"a", b"b")
+    assert (made.units, made.result(ALL)) == ((), None)
+    assert made.notes == ("it is neither a file nor a link nor a folder",)

@@ -18,7 +18,9 @@ import pytest
 
 from snapshot import renameat, writeback_commit, writeback_run
 from snapshot.errors import MergeAborted, StoreDamaged
-from snapshot.writeback import recover, undo_merge, workspace_lock
+from snapshot.writeback import recover, run_merge, undo_merge, workspace_lock
+from snapshot.writeback_ops import Side, Wish
+from snapshot.writeback_plan import make_plan
 from snapshot.writeback_tree import Tree
 from tests.snapshot.merge_help import Entry, Nodes, Scene, everything, text, tree_of
 
@@ -48,14 +50,14 @@ def _no_sync(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "fsync", nothing)
 
 
+def refuse(*_: object) -> None:
+    raise renameat.Unsupported(errno.EINVAL, os.strerror(errno.EINVAL))
+
+
 @pytest.fixture(params=["kernel", "links"])
 def renames(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Run with the kernel's renames and on a file system that has none of them."""
     if request.param == "links":
-
-        def refuse(*_: object) -> None:
-            raise renameat.Unsupported(errno.EINVAL, os.strerror(errno.EINVAL))
-
         monkeypatch.setattr(renameat, "_renameat2", refuse)
     return str(request.param)
 
@@ -411,6 +413,76 @@ def test_recovery_leaves_later_edits_alone(tmp_path: Path) -> None:
     assert (made.root / "new/exec").read_text() == "mine too\n"
     kept = next(made.merges.iterdir()) / "pre"
     assert b"1\n2\n3\n4\n5\n" in [path.read_bytes() for path in kept.iterdir()]
+
+
+def test_a_move_by_hard_link_can_be_interrupted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between link and unlink both names are there, of one and the same file."""
+    monkeypatch.setattr(renameat, "_renameat2", refuse)
+    unlinks = 0
+
+    def die_at(number: int) -> Callable[..., None]:
+        count = iter(range(1 << 30))
+        unlink = os.unlink
+
+        def dying(path: bytes, *, dir_fd: int | None = None) -> None:
+            if dir_fd is not None and next(count) == number:
+                die()
+            unlink(path, dir_fd=dir_fd)
+
+        return dying
+
+    for number in range(14):
+        made = full(tmp_path / f"{number}")
+        before = tree_of(made.root)
+
+        def work(made: Scene = made, number: int = number) -> None:
+            os.unlink = die_at(number)
+            made.merge()
+
+        unlinks += os.WIFSIGNALED(run_and_die(work))
+        found = recover(made.merges)
+        if found[0].rolled_back:
+            assert tree_of(made.root) == before
+        assert found[0].leftovers == ()
+        shutil.rmtree(made.root.parent)
+    assert unlinks == 14
+
+
+def test_recovery_does_not_touch_a_merge_that_still_runs(tmp_path: Path) -> None:
+    made = full(tmp_path / "x")
+    recovering = threading.Event()
+    found: list[object] = []
+
+    def recover_meanwhile() -> None:
+        recovering.set()
+        found.extend(recover(made.merges))
+
+    other = threading.Thread(target=recover_meanwhile)
+
+    def tick(name: str) -> None:
+        if name == "rename 3":
+            other.start()
+            recovering.wait(10)
+
+    outcome = made.merge(tick=tick)
+    other.join(10)
+    assert found == []
+    assert len(outcome.written) == len(made.files)
+    assert made.found().keys() >= made.expected().keys()
+
+
+def test_two_changes_for_one_path_do_not_fight(tmp_path: Path) -> None:
+    base: Nodes = {b"a": text("1\n2\n3\n4\n"), b"b": text("x\n")}
+    made = Scene(tmp_path / "ws", tmp_path / "merges", base, base)
+    wishes = [
+        Wish(b"one", b"a", b"c", Side("file", base[b"a"][1]), Side("file", b"new\n")),
+        Wish(b"two", None, b"c", Side("none"), Side("file", b"other\n")),
+    ]
+    outcome = run_merge(lambda: make_plan(wishes, made.root), made.merges)
+    assert [refusal.path for refusal in outcome.conflicts] == [b"two"]
+    assert (made.root / "c").read_bytes() == b"new\n"
 
 
 def test_a_torn_journal_stands_for_what_was_whole(tmp_path: Path) -> None:
