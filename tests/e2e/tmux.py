@@ -39,24 +39,34 @@ class TmuxTerminal:
         os.mkfifo(fifo)
         # Opened for both ways, so that opening does not wait and the end is never seen.
         self._output = os.open(fifo, os.O_RDWR | os.O_NONBLOCK)
-        settings = [f"-e{key}={value}" for key, value in environment.items()]
+        # The test's own environment may hold COLUMNS and LINES, which programs believe.
+        self._environment = {"TERM": "xterm-256color", **environment}
         size = ["-x", str(columns), "-y", str(rows)]
         place = ["-c", str(cwd)]
-        self._tmux("-f", os.devnull, "new-session", "-d", *size, *settings, *place, "--", *argv)
+        self._tmux("-f", os.devnull, "new-session", "-d", *size, *place, "--", *argv)
         self._tmux("pipe-pane", "-O", f"cat >{fifo}")
 
     def _tmux(self, *arguments: str) -> str:
-        argv = ["tmux", "-L", self._name, *arguments]
-        done = subprocess.run(argv, check=True, capture_output=True, text=True, timeout=20)
-        return done.stdout
+        return self._call(arguments, check=True).stdout
+
+    def _call(
+        self, arguments: Sequence[str], *, check: bool = False
+    ) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            ["tmux", "-u", "-L", self._name, *arguments],
+            env=self._environment,
+            check=check,
+            capture_output=True,
+            text=True,
+            timeout=20,
+        )
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         os.close(self._output)
-        argv = ["tmux", "-L", self._name, "kill-server"]
-        subprocess.run(argv, check=False, capture_output=True, timeout=20)
+        self._call(["kill-server"])
 
     def screen(self) -> str:
         """Return what the terminal shows, one line a row."""
@@ -76,8 +86,27 @@ class TmuxTerminal:
 
     def alive(self) -> bool:
         """Tell whether the program still runs."""
-        argv = ["tmux", "-L", self._name, "has-session"]
-        return subprocess.run(argv, check=False, capture_output=True, timeout=20).returncode == 0
+        return self._call(["has-session"]).returncode == 0
+
+    def settled(self, quiet_s: float = 0.3) -> str:
+        """Return the screen once the program has printed nothing for `quiet_s`."""
+        while self._printed(quiet_s):
+            pass
+        return self.screen()
+
+    def until_ended(self, within_s: float = 10) -> None:
+        """Wait until the program has ended."""
+        deadline = time.monotonic() + within_s
+        while self.alive():
+            assert time.monotonic() < deadline, self.screen()
+            self._printed(0.1)
+
+    def _printed(self, within_s: float) -> bool:
+        """Wait for output and take it; False when there was none."""
+        if not select.select([self._output], [], [], within_s)[0]:
+            return False
+        os.read(self._output, 1 << 20)
+        return True
 
     def until(self, wanted: str | Callable[[str], bool], within_s: float = 30) -> str:
         """Return the screen as soon as it holds `wanted`; fail with the last one otherwise."""
@@ -93,5 +122,4 @@ class TmuxTerminal:
             left = deadline - time.monotonic()
             if left <= 0:
                 raise AssertionError(f"{wanted!r} not seen in {within_s} s:\n{screen}")
-            if select.select([self._output], [], [], min(left, LOOK_AGAIN_S))[0]:
-                os.read(self._output, 1 << 20)
+            self._printed(min(left, LOOK_AGAIN_S))
