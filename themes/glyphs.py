@@ -53,7 +53,7 @@ UNICODE = Glyphs()
 """The set for every terminal that shows UTF-8."""
 
 ASCII = Glyphs(
-    starting="o",
+    starting="^",
     working="*",
     waiting="?",
     idle="-",
@@ -62,7 +62,7 @@ ASCII = Glyphs(
     paused="=",
     stalled="!",
     stopped="#",
-    open="-",
+    open="o",
     accepted="+",
     rejected="x",
     mixed="~",

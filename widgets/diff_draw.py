@@ -174,9 +174,11 @@ class RowPainter:
         changed = row.kind != "context"
         kind = ("-" if side == "old" else "+") if changed else " "
         on = self._background(kind, state)
+        over = line > 0 and line >= wrapped_height(text, look.code_width(side))
+        sign = self._sign(kind, on, line, state, warn=row.suspicious)
         gutter = [
             (self._number(number, look.digits, line), self._number_style(on, state)),
-            self._sign(kind, on, line, state, warn=row.suspicious),
+            ("   ", self.paint(on=on)) if over else sign,
         ]
         return gutter + self._code(row, side, kind, line, look, state, on)
 

@@ -84,6 +84,7 @@ class DiffPane(LineView, can_focus=True):
         self.side_scroll = 0
         self._painter: RowPainter | None = None
         self._tops: list[int] | None = None
+        self._tops_width = 0
         self._overview: Overview | None = None
 
     # What to show
@@ -208,7 +209,8 @@ class DiffPane(LineView, can_focus=True):
     @property
     def tops(self) -> list[int]:
         """With wrapped lines: the first visual line of each row, and one more for the end."""
-        if self._tops is None:
+        if self._tops is None or self._tops_width != self.size.width:
+            self._tops_width = self.size.width
             tops, at, look = [0], 0, self.look
             model = () if self.document is None else self.document.rows.rows(0, WRAP_LIMIT * 4)
             heights = [1] * self.head + [row_height(row, look) for row in model]
@@ -317,7 +319,7 @@ class DiffPane(LineView, can_focus=True):
     @property
     def overview(self) -> Overview:
         """The last column."""
-        if self._overview is None:
+        if self._overview is None or len(self._overview.cells) != self.size.height:
             self._overview = Overview.of(self)
         return self._overview
 

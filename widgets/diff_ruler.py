@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rich.segment import Segment
+from textual.strip import Strip
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -54,4 +55,4 @@ class Overview:
                 segments.append(Segment(glyphs.map, paint(TOKENS[decision], on)))
             else:
                 segments.append(Segment(" ", paint(on=on)))
-        return segments
+        return list(pane.filtered(Strip(segments, height)))

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 ANSWER_SECONDS = 10.0
 """A lexer that needs longer for its next lines is killed, and the text stays plain."""
 
+BACKLOG = 64
+"""Answers that may wait for their reader."""
+
 Lines = dict[int, list["Span"]]
 
 
@@ -28,49 +31,60 @@ class Colours:
     def __init__(self, argv: Sequence[str] | None = None) -> None:
         self._argv = list(argv) if argv is not None else role_command("colours")
         self._child: asyncio.subprocess.Process | None = None
-        self._lock = asyncio.Lock()
+        self._reader: asyncio.Task[None] | None = None
+        self._answers: asyncio.Queue[Answer | None] = asyncio.Queue(BACKLOG)
         self._decoder = msgspec.msgpack.Decoder(Answer)
+        self._lock = asyncio.Lock()
+        self._last = 0
 
     async def spans(self, name: bytes, text: str) -> AsyncGenerator[Lines]:
-        """Yield colours of some lines after others; ends early where the child does not answer."""
-        request = msgspec.msgpack.encode(Request(name, text))
-        if len(request) > MAX_FRAME:
-            return
-        async with self._lock:
-            done = False
-            try:
-                async for answer in self._ask(request):
-                    yield lines_of(answer)
-                    done = answer.last
-            finally:
-                if not done:  # what still comes belongs to nobody
-                    await self.close()
+        """Yield colours of some lines after others; ends early where the child does not answer.
 
-    async def _ask(self, request: bytes) -> AsyncGenerator[Answer]:
-        child = await self._started()
-        assert child.stdin is not None
-        assert child.stdout is not None
-        last = False
+        Whoever stops listening need not say so: the next request makes the child drop this one.
+        """
+        self._last += 1
+        request = Request(self._last, name, text)
+        async with self._lock:
+            if not await self._send(request):
+                return
+            done = False
+            while not done:
+                answer = await self._next(request.id)
+                if answer is None:
+                    await self.close()
+                    return
+                done = answer.last
+                yield lines_of(answer)
+
+    async def _send(self, request: Request) -> bool:
+        body = msgspec.msgpack.encode(request)
+        if len(body) > MAX_FRAME:
+            return False
         try:
-            child.stdin.write(HEADER.pack(len(request)) + request)
+            child = await self._started()
+            assert child.stdin is not None
+            child.stdin.write(HEADER.pack(len(body)) + body)
             async with asyncio.timeout(ANSWER_SECONDS):
                 await child.stdin.drain()
-            while not last:
-                async with asyncio.timeout(ANSWER_SECONDS):
-                    answer = await self._answer(child.stdout)
-                last = answer.last
-                yield answer
-        except (OSError, TimeoutError, asyncio.IncompleteReadError, msgspec.MsgspecError):
-            return
+        except (OSError, TimeoutError):
+            await self.close()
+            return False
+        return True
 
-    async def _answer(self, stream: asyncio.StreamReader) -> Answer:
-        (length,) = HEADER.unpack(await stream.readexactly(HEADER.size))
-        if length > MAX_FRAME:
-            raise msgspec.ValidationError("frame too long")
-        return self._decoder.decode(await stream.readexactly(length))
+    async def _next(self, wanted: int) -> Answer | None:
+        """Return the next answer to a request; None when the child died or takes too long."""
+        try:
+            async with asyncio.timeout(ANSWER_SECONDS):
+                while (answer := await self._answers.get()) is not None:
+                    if answer.id == wanted:
+                        return answer
+        except TimeoutError:
+            return None
+        return None
 
     async def _started(self) -> asyncio.subprocess.Process:
         if self._child is None or self._child.returncode is not None:
+            await self.close()
             self._child = await asyncio.create_subprocess_exec(
                 *self._argv,
                 stdin=asyncio.subprocess.PIPE,
@@ -79,11 +93,32 @@ class Colours:
                 cwd="/",
                 env={"LANG": "C.UTF-8", "LC_ALL": "C.UTF-8"},
             )
+            assert self._child.stdout is not None
+            self._answers = asyncio.Queue(BACKLOG)
+            self._reader = asyncio.create_task(self._read(self._child.stdout, self._answers))
         return self._child
+
+    async def _read(
+        self, stream: asyncio.StreamReader, answers: asyncio.Queue[Answer | None]
+    ) -> None:
+        """Put whole answers into the queue, so that nobody who gives up leaves half of one."""
+        try:
+            while True:
+                (length,) = HEADER.unpack(await stream.readexactly(HEADER.size))
+                if length > MAX_FRAME:
+                    break
+                await answers.put(self._decoder.decode(await stream.readexactly(length)))
+        except (OSError, asyncio.IncompleteReadError, msgspec.MsgspecError):
+            pass  # the child died or speaks nonsense: None says so below
+        await answers.put(None)
 
     async def close(self) -> None:
         """End the child."""
         child, self._child = self._child, None
+        reader, self._reader = self._reader, None
+        if reader is not None:
+            reader.cancel()
+            await asyncio.gather(reader, return_exceptions=True)
         if child is not None and child.returncode is None:
             with contextlib.suppress(ProcessLookupError):
                 child.kill()

@@ -12,6 +12,7 @@ import contextlib
 import itertools
 import os
 import resource
+import select
 import struct
 import sys
 from typing import TYPE_CHECKING, BinaryIO
@@ -71,6 +72,7 @@ COLOURS = tuple(dict.fromkeys(kind for _, kind in KINDS))
 class Request(msgspec.Struct, frozen=True):
     """A text to colour."""
 
+    id: int
     name: bytes
     text: str
 
@@ -78,6 +80,8 @@ class Request(msgspec.Struct, frozen=True):
 class Answer(msgspec.Struct, frozen=True):
     """Spans of some lines: for each line start, end and number of the colour, flat."""
 
+    id: int
+    """That of the request."""
     first: int
     lines: list[list[int]]
     last: bool = False
@@ -111,14 +115,14 @@ def answers(request: Request) -> Iterator[Answer]:
     lexer = lexer_for(request.name, request.text)
     count = request.text.count("\n") + 1
     if not lexer:
-        yield Answer(0, [], last=True)
+        yield Answer(request.id, 0, [], last=True)
         return
     points: Sequence[Checkpoint] = START
     for first in itertools.count(0, WINDOW):
         window = highlight_window(request.text, lexer, first, first + WINDOW, points)
         points = window.checkpoints
         last = first + WINDOW >= count
-        yield Answer(first, [flat(line) for line in window.lines], last)
+        yield Answer(request.id, first, [flat(line) for line in window.lines], last)
         if last:
             return
 
@@ -152,4 +156,11 @@ def run(_argv: Sequence[str]) -> int:
         while (body := read_frame(sys.stdin.buffer)) is not None:
             for answer in answers(decoder.decode(body)):
                 write_frame(sys.stdout.buffer, answer)
+                if not answer.last and something_waits():
+                    break
     return 0
+
+
+def something_waits() -> bool:
+    """Tell whether another text is asked for; nobody wants the rest of this one then."""
+    return bool(select.select([sys.stdin.buffer], [], [], 0)[0])

@@ -32,9 +32,11 @@ class MergeFacts:
 
 
 def units_in(changes: Changes, decision: str) -> int:
-    """Return how many hunks (and aspects) have a decision; a file without any counts as one."""
+    """Return how many hunks (and aspects) of mergeable files have a decision."""
     count = 0
     for file in changes.files:
+        if file.note:
+            continue
         units = [hunk.decision for hunk in file.hunks] or [file.decision]
         count += sum(found == decision for found in units)
     return count

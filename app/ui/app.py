@@ -143,11 +143,14 @@ class ClocheApp(App[None], inherit_bindings=False):
         if not isinstance(self.screen, HelpScreen):
             self.push_screen(HelpScreen(type(self.screen), self.glyphs))
 
-    async def action_leave(self) -> None:
+    def action_leave(self) -> None:
         """End this program; sessions go on."""
+        self.exit()
+
+    async def on_unmount(self) -> None:
+        """End our own children."""
         await self.terminals.close()
         await self.colours.close()
-        self.exit()
 
     def action_theme(self, name: str) -> None:
         """Use another theme."""
@@ -158,7 +161,7 @@ class ClocheApp(App[None], inherit_bindings=False):
         """Yield what the command palette offers: the screen's keys by name, themes, leaving."""
         if isinstance(screen, WorkScreen):
             for binding in screen.table().values():
-                if binding.show and binding.tooltip:
+                if binding.tooltip:
                     action = binding.action
                     yield SystemCommand(
                         binding.description.capitalize(),

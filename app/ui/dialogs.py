@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from themes.glyphs import Glyphs
 
 
+LOW = [(0, "-low"), (30, "-tall")]
+"""Below 30 lines dialogs give up their air, so that their keys are always in sight."""
+
+
 @dataclass(frozen=True, slots=True)
 class NewSession:
     """What the user wants to start."""
@@ -37,6 +41,7 @@ class NewSession:
 class NewSessionDialog(ModalScreen["NewSession | None"]):
     """Which agent, on which folder, under which name."""
 
+    VERTICAL_BREAKPOINTS = LOW
     BINDING_GROUP_TITLE = "New session"
     AUTO_FOCUS = "AgentList"
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -106,6 +111,7 @@ def key_line(keys: Sequence[tuple[str, str]]) -> Content:
 class MergeDialog(ModalScreen[bool]):
     """What a merge would write; `y` writes it."""
 
+    VERTICAL_BREAKPOINTS = LOW
     BINDING_GROUP_TITLE = "Merge"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("y", "write", "write", id="merge.write", tooltip="Write it into the workspace"),
@@ -141,6 +147,7 @@ class MergeDialog(ModalScreen[bool]):
 class MergedDialog(ModalScreen[bool]):
     """What a merge wrote, with its conflicts; `t` takes it back."""
 
+    VERTICAL_BREAKPOINTS = LOW
     BINDING_GROUP_TITLE = "After a merge"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("t", "take_back", "take back", id="merged.undo", tooltip="Undo the whole merge"),

@@ -187,6 +187,7 @@ class FleetScreen(WorkScreen):
         line = self.query_one(LineBar)
         needle = line.text if line.is_open else ""
         self.rail.set_items(rail_items(self.sessions, self.glyphs, time.time(), needle))
+        self.rail.styles.height = max(1, self.rail.row_count)
 
     def _show_needs(self) -> None:
         needs = needs_of(self.sessions, self.glyphs)

@@ -10,6 +10,7 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
+from app.ui.dialogs import LOW
 from app.ui.keys import key_groups
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ KEY_COLUMN = 15
 class HelpScreen(ModalScreen[None]):
     """The keys of the screen below come first."""
 
+    VERTICAL_BREAKPOINTS = LOW
     BINDING_GROUP_TITLE = "Help"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,question_mark", "close", "close", id="help.close"),
@@ -60,7 +62,7 @@ class HelpScreen(ModalScreen[None]):
     def _legend(self) -> Content:
         glyphs = self.glyphs
         signs = (
-            ("starting", glyphs.starting, "starts"),
+            ("starting", glyphs.starting, "boots"),
             ("working", glyphs.working, "working"),
             ("waiting", glyphs.waiting, "waits"),
             ("idle", glyphs.idle, "idle"),

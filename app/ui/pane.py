@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from app.ui.pane_link import WorkerLink
     from app.ui.panes import PaneHub
     from vm.terminal.wire import Message
-    from widgets.terminal_feed import FeedRate, MouseInput
+    from widgets.terminal_feed import FeedListener, FeedRate, MouseInput
 
 CONNECT_S = 2.0
 RETRY_S = (0.05, 0.1, 0.2, 0.5, 1.0)
@@ -93,7 +93,7 @@ class Pane(PaneScreen):
         """End this client of the terminal; the session goes on."""
         if self._task is not None:
             self._task.cancel()
-        self.listen(None)
+        self.listener = None
         if self._link is not None:
             self._say(Down.CLOSE)
             self._hub.release(self, self._link)
@@ -270,6 +270,12 @@ class Pane(PaneScreen):
             self._say(Down.RATE, bytes([wanted]))
             if wanted is Rate.HIDDEN:
                 self.painted()
+
+    def leave(self, listener: FeedListener) -> None:
+        """Tell `listener` no more and draw for nobody; nothing if another one listens by now."""
+        if self.listener is listener:
+            self.listener = None
+            self.set_rate("hidden")
 
     def set_active(self, active: bool) -> None:
         """Say whether this pane's size is the guest's size (an active client sends resizes)."""

@@ -96,7 +96,7 @@ class PaneScreen:
         """Row `y` of the visible page, exactly `columns` cells wide."""
         return self._strips.get(y)
 
-    def listen(self, listener: FeedListener | None) -> None:
+    def listen(self, listener: FeedListener) -> None:
         """Tell `listener` from now on, and nobody else."""
         self.listener = listener
 

@@ -45,6 +45,8 @@ def _rgb(rgb: RGB) -> Color:
 @functools.lru_cache(8192)
 def fit(text: str, cells: int) -> str:
     """Return text that takes exactly `cells` cells, as close to `text` as that allows."""
+    if cells <= 0:
+        return ""
     if cell_len(text) == cells:
         return text
     if text and cells in (len(text), 2 * len(text)):

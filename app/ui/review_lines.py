@@ -38,7 +38,7 @@ def head_facts(
     if progress is None:
         return left, []
     right: list[Fact] = [
-        (f"{progress.files_done}/{progress.files}", "foreground*"),
+        (f"  {progress.files_done}/{progress.files}", "foreground*"),
         (" files", "muted"),
         (f"   {progress.units_done}/{progress.units}", "foreground*"),
         (" hunks", "muted"),

@@ -73,37 +73,66 @@ class ReviewScreen(MergeKeys):
         (160, "-wide"),
     ]
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("space", "accept", "accept", id="review.accept", tooltip="Accept the hunk, or not"),
-        Binding("x", "reject", "reject", id="review.reject", tooltip="Reject the hunk, or not"),
         Binding(
-            "n", "next_open", "next open", id="review.next-open", tooltip="Go to what is undecided"
+            "space",
+            "accept",
+            "accept",
+            show=False,
+            tooltip="Accept the hunk (in the list: the file), or open it again",
+            id="review.accept",
         ),
-        Binding("u", "undo", "undo", id="review.undo", tooltip="Take back the last decision"),
         Binding(
-            "M", "merge", "merge…", id="review.merge", tooltip="Write what is accepted; asks first"
+            "x",
+            "reject",
+            "reject",
+            show=False,
+            tooltip="Reject the hunk (in the list: the file), or open it again",
+            id="review.reject",
         ),
-        Binding("A", "accept_file", "accept file", id="review.accept-file"),
-        Binding("D", "reject_file", "drop file", id="review.reject-file", tooltip="Reject it all"),
+        Binding(
+            "A",
+            "accept_file",
+            "accept file",
+            tooltip="Accept the whole file",
+            id="review.accept-file",
+        ),
         Binding(
             "plus",
             "accept_safe",
             "all safe",
-            id="review.accept-safe",
             tooltip="Accept everything open that cannot run by side effect",
+            id="review.accept-safe",
         ),
+        Binding(
+            "M",
+            "merge",
+            "merge…",
+            tooltip="Write what is accepted into the workspace; shows it first",
+            id="review.merge",
+        ),
+        Binding("u", "undo", "undo", tooltip="Take back the last decision", id="review.undo"),
+        Binding(
+            "n",
+            "next_open",
+            "next open",
+            tooltip="Go to what is undecided",
+            id="review.next-open",
+        ),
+        Binding("q", "leave", "leave", tooltip="Keep all decisions and leave", id="review.leave"),
         Binding(
             "right_square_bracket",
             "unit(1)",
             "hunk",
             key_display="] [",
-            id="review.next-hunk",
             tooltip="Next hunk",
+            id="review.next-hunk",
         ),
         Binding(
             "left_square_bracket",
             "unit(-1)",
             "previous hunk",
             show=False,
+            tooltip="Previous hunk",
             id="review.previous-hunk",
         ),
         Binding(
@@ -111,41 +140,63 @@ class ReviewScreen(MergeKeys):
             "file(1)",
             "file",
             key_display="} {",
-            id="review.next-file",
             tooltip="Next file",
+            id="review.next-file",
         ),
         Binding(
-            "left_curly_bracket", "file(-1)", "previous file", show=False, id="review.previous-file"
+            "left_curly_bracket",
+            "file(-1)",
+            "previous file",
+            show=False,
+            tooltip="Previous file",
+            id="review.previous-file",
         ),
-        Binding("s", "split", "split", id="review.split", tooltip="Side by side, or unified"),
-        Binding("w", "wrap", "wrap", id="review.wrap", tooltip="Wrap long lines"),
-        Binding("slash", "find", "find", id="review.find", tooltip="Find a text, filter files"),
-        Binding("tab", "other_side", "files", id="review.files", tooltip="To the files and back"),
+        Binding(
+            "tab",
+            "other_side",
+            "files",
+            tooltip="To the list of files and back",
+            id="review.files",
+        ),
+        Binding(
+            "s", "split", "split", tooltip="Both sides, or one after the other", id="review.split"
+        ),
+        Binding("w", "wrap", "wrap", tooltip="Wrap long lines", id="review.wrap"),
+        Binding(
+            "slash", "find", "find", tooltip="Find a text; in the list: filter", id="review.find"
+        ),
+        Binding("D", "reject_file", "drop file", tooltip="Reject the file", id="review.drop-file"),
+        Binding(
+            "f",
+            "solo",
+            "hide files",
+            tooltip="Hide the list of files, or show it",
+            id="review.solo",
+        ),
         Binding(
             "ctrl+r",
             "redo",
             "redo",
             show=False,
-            id="review.redo",
             tooltip="Decide again what was taken back",
+            id="review.redo",
         ),
         Binding(
             "R",
             "refresh",
             "refresh",
             show=False,
-            id="review.refresh",
             tooltip="Fetch what the agent changed since",
+            id="review.refresh",
         ),
         Binding(
             "t",
             "take_back",
             "take back the merge",
             show=False,
+            tooltip="Undo the last merge of this review; asks first",
             id="review.take-back",
-            tooltip="Undo the last merge of this review",
         ),
-        Binding("q", "leave", "keep and leave", id="review.leave", tooltip="Decisions are kept"),
     ]
 
     def __init__(self, glyphs: Glyphs, session_id: str) -> None:
@@ -492,7 +543,14 @@ class ReviewScreen(MergeKeys):
             self._leave_files()
         else:
             self.add_class("-files")
+            self.remove_class("-solo")
             self.set_focus(self.files)
+
+    def action_solo(self) -> None:
+        """Give the diff the whole width, or show the files again."""
+        self.toggle_class("-solo")
+        if self.files.has_focus:
+            self._leave_files()
 
     def action_unit(self, step: int) -> None:
         """Go to the next or previous hunk, on into the next file."""

@@ -162,7 +162,7 @@ class WorkScreen(Screen[None]):
             own = [
                 Hint("ctrl+g", "then a key of Cloche"),
                 Hint("f12", "leave", "leave_pane"),
-                Hint("alt+1…9", "pane"),
+                Hint("alt+1-9", "session"),
             ]
             bar.show(own, None, lead=(f"{self.glyphs.keys} keys go to {owner}", "accent"))
         else:

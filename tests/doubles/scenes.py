@@ -8,6 +8,7 @@ from pathlib import Path
 from app.ui.app import ClocheApp
 from tests.doubles.keeper import FakeFile, FakeFleet, FakeSession, session_info
 from tests.doubles.terminals import StillTerminals
+from themes.glyphs import ASCII, UNICODE
 
 WORKSPACE = Path("/home/me/parser")
 
@@ -181,9 +182,13 @@ def sessions() -> list[FakeSession]:
 
 
 def workstation(
-    keepers: list[FakeSession] | None = None, *, theme: str = "cloche-dark"
+    keepers: list[FakeSession] | None = None,
+    *,
+    theme: str = "cloche-dark",
+    ascii_only: bool = False,
 ) -> tuple[ClocheApp, FakeFleet, StillTerminals]:
     """Return an application over sessions in memory."""
     fleet = FakeFleet(sessions() if keepers is None else keepers)
     terminals = StillTerminals()
-    return ClocheApp(WORKSPACE, fleet, terminals, theme=theme), fleet, terminals
+    glyphs = ASCII if ascii_only else UNICODE
+    return ClocheApp(WORKSPACE, fleet, terminals, glyphs=glyphs, theme=theme), fleet, terminals

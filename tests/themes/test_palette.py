@@ -102,5 +102,5 @@ def test_a_bad_file_is_named(text: str, says: str) -> None:
 
 def test_a_missing_token_is_named() -> None:
     text = (BUILTIN / "dark.yaml").read_text(encoding="utf-8").replace('  muted: "#8a94a6"\n', "")
-    with pytest.raises(ThemeError, match="has no colour base.muted"):
+    with pytest.raises(ThemeError, match=r"has no colour base\.muted"):
         parse_palette(text, "mine.yaml")

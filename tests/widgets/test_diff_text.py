@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import itertools
+
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.style import Style
@@ -38,7 +40,7 @@ def test_a_window_never_takes_more_cells_than_it_has(text: str, start: int, widt
 def test_wrapping_loses_nothing(text: str, width: int) -> None:
     shown = Expanded(text).text
     starts = [*wrap_starts(shown, width), len(shown)]
-    pieces = [shown[a:b] for a, b in zip(starts, starts[1:], strict=False)]
+    pieces = [shown[a:b] for a, b in itertools.pairwise(starts)]
     assert "".join(pieces) == shown
     assert all(cells(piece) <= width for piece in pieces)
     assert wrapped_height(text, width) == len(pieces)

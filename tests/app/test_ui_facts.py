@@ -1,0 +1,142 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.protocol import Changes, FileChange, HunkInfo
+from app.ui.fleet_facts import age, needs_of, ordered, rail_items, row_of, shown_state, to_review
+from app.ui.keys import key_groups
+from app.ui.review_facts import next_open, progress_of, safe_to_accept, with_decisions
+from app.ui.review_lines import file_facts
+from tests.doubles.keeper import session_info
+from themes.glyphs import UNICODE
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(-5, "0s"), (0, "0s"), (59, "59s"), (60, "1m"), (3599, "59m"), (7200, "2h"), (90000, "1d")],
+)
+def test_ages_are_short(seconds: float, text: str) -> None:
+    assert age(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("state", "agent_state", "files", "shown", "review"),
+    [
+        ("starting", "starting", 0, "starting", False),
+        ("running", "working", 3, "working", False),
+        ("running", "waiting", 0, "waiting", False),
+        ("running", "done", 3, "done", True),
+        ("running", "stalled", 0, "stalled", False),
+        ("paused", "idle", 0, "paused", False),
+        ("stopped", "done", 0, "idle", False),
+        ("stopped", "done", 2, "done", True),
+        ("failed", "failed", 2, "failed", True),
+        ("lost", "working", 0, "failed", False),
+    ],
+)
+def test_states(state: str, agent_state: str, files: int, shown: str, review: bool) -> None:
+    info = session_info("x", "x", "demo", state, agent_state, counts=(files, 1, 1))  # type: ignore[arg-type]
+    assert shown_state(info) == shown
+    assert to_review(info) is review
+
+
+def test_this_workspace_comes_first_and_numbers_end_at_nine() -> None:
+    infos = [
+        session_info(f"s{n}", f"s{n}", "demo", workspace="/w/other", created=n) for n in range(9)
+    ]
+    infos.append(session_info("mine", "mine", "demo", workspace="/w/here", created=99))
+    found = ordered(infos, "/w/here")
+    assert found[0].id == "mine"
+    rows = [item for item in rail_items(found, UNICODE, 100) if hasattr(item, "number")]
+    assert [getattr(row, "number", -1) for row in rows] == [1, 2, 3, 4, 5, 6, 7, 8, 9, 0]
+
+
+def test_a_filter_keeps_numbers() -> None:
+    infos = [session_info("a", "alpha", "demo"), session_info("b", "beta", "demo")]
+    rows = [item for item in rail_items(infos, UNICODE, 0, "BETA") if hasattr(item, "number")]
+    assert [getattr(row, "number", -1) for row in rows] == [2]
+
+
+def test_needs_are_ordered_by_urgency() -> None:
+    infos = [
+        session_info("r", "r", "demo", "stopped", "done", counts=(1, 1, 0)),
+        session_info("f", "f", "demo", "failed", "failed"),
+        session_info("w", "w", "demo", agent_state="waiting"),
+        session_info("s", "s", "demo", agent_state="stalled"),
+        session_info("ok", "ok", "demo"),
+    ]
+    assert [need.key for need in needs_of(infos, UNICODE)] == ["w", "s", "f", "r"]
+    assert needs_of(infos[:1], UNICODE)[0].text == "r: 1 file to review"
+
+
+@given(st.text(max_size=60), st.text(max_size=60))
+def test_no_text_of_a_session_is_ever_a_control_character(name: str, message: str) -> None:
+    info = session_info("x", name, name, "failed", "failed", message=message)
+    row = row_of(info, 1, UNICODE, 0)
+    for text in (row.name, row.agent, row.message):
+        assert all(char.isprintable() or char == " " for char in text) or not any(
+            ord(char) < 32 or 0x7F <= ord(char) < 0xA0 for char in text
+        )
+
+
+def unit(name: str, decision: str = "open", aspect: str = "") -> HunkInfo:
+    return HunkInfo(name, 1, 1, 1, 1, decision, aspect)  # type: ignore[arg-type]
+
+
+def changed(path: str, *units: HunkInfo, risk: str = "", note: str = "") -> FileChange:
+    return FileChange(path, "modified", hunks=units, risk=risk, note=note)
+
+
+FILES = [
+    changed("a", unit("a1", "accepted"), unit("a2")),
+    changed("b", unit("b1", "rejected")),
+    changed("c", unit("c1"), risk="runs"),
+    changed("d", unit("d1"), note="a socket"),
+]
+
+
+def test_the_next_open_unit_goes_on_at_the_top() -> None:
+    assert next_open(FILES, "a", 0) == ("a", 1)
+    assert next_open(FILES, "a", 1) == ("c", 0)
+    assert next_open(FILES, "c", 0) == ("a", 1)
+    assert next_open(FILES, "a", 0, frozenset({("a", "a2"), ("c", "c1")})) is None
+
+
+def test_progress_counts_what_can_be_decided() -> None:
+    found = progress_of(Changes("s", 1, tuple(FILES)))
+    assert (found.files, found.files_done, found.units, found.units_done, found.risky) == (
+        3,
+        1,
+        4,
+        2,
+        1,
+    )
+
+
+def test_safe_leaves_out_risky_and_decided_files() -> None:
+    safe, risky = safe_to_accept(Changes("s", 1, tuple(FILES)))
+    assert [file.path for file in safe] == ["a"]
+    assert [file.path for file in risky] == ["c"]
+
+
+def test_decisions_of_a_newer_generation_fit_units_that_are_the_same() -> None:
+    shown = Changes("s", 1, (changed("a", unit("a1"), unit("a2")),))
+    newer = Changes("s", 2, (changed("a", unit("a1", "accepted"), unit("a9", "rejected")),))
+    merged = with_decisions(shown, newer)
+    assert merged.generation == 1
+    assert [u.decision for u in merged.files[0].hunks] == ["accepted", "open"]
+
+
+def test_the_file_line_names_risk_and_what_is_decided() -> None:
+    left, right = file_facts(FILES[2], list(FILES[2].hunks), UNICODE)
+    assert any("runs" in text for text, _ in left)
+    assert right[0] == ("  ○ 1 open", "muted")
+
+
+def test_every_key_says_what_it_does_and_none_is_bound_twice() -> None:
+    for group in key_groups():
+        assert all(row.what for row in group.rows), group.title
+        keys = [key for row in group.rows for key in row.keys]
+        assert len(keys) == len(set(keys)), group.title

@@ -1,0 +1,158 @@
+"""How the screens look: SVG pictures, compared as text and looked at by people."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Protocol
+
+import pytest
+
+from tests.doubles import scenes
+from tests.doubles.pilots import press, settle, until
+from tests.doubles.scenes import workstation
+
+if TYPE_CHECKING:
+    from textual.app import App
+    from textual.pilot import Pilot
+
+SIZES = {"80x24": (80, 24), "120x40": (120, 40), "200x60": (200, 60)}
+NOW = 1_800_000_000.0
+
+
+class Compare(Protocol):
+    """What the plugin's fixture is called with."""
+
+    def __call__(
+        self, app: App[None], *, terminal_size: tuple[int, int], run_before: object
+    ) -> bool: ...
+
+
+@pytest.fixture(autouse=True)
+def _still(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hold the clock and everything that moves."""
+    monkeypatch.setattr(time, "time", lambda: NOW)
+    monkeypatch.setattr(time, "strftime", lambda *_: "14:02")
+    monkeypatch.setenv("TEXTUAL_ANIMATIONS", "none")
+    monkeypatch.setattr("textual.constants.TEXTUAL_ANIMATIONS", "none")
+
+
+async def in_review(pilot: Pilot[None]) -> None:
+    """Open the review and wait for colours."""
+    await settle(pilot)
+    await press(pilot, "r")
+    screen = pilot.app.screen
+    await until(pilot, lambda: getattr(screen, "loaded", None) is not None)
+    screen.open_file("src/tokenizer.py", 0)  # type: ignore[attr-defined]
+    pane = screen.pane  # type: ignore[attr-defined]
+    await until(
+        pilot,
+        lambda: (
+            getattr(screen.loaded, "path", "") == "src/tokenizer.py"  # type: ignore[attr-defined]
+            and set(pane.document.spans) == {"old", "new"}
+        ),
+    )
+    await press(pilot, "space", "x")
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_fleet(snap_compare: Compare, size: str) -> None:
+    app, _, _ = workstation()
+    assert snap_compare(app, terminal_size=SIZES[size], run_before=settle)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_empty_fleet(snap_compare: Compare, size: str) -> None:
+    app, _, _ = workstation([])
+    assert snap_compare(app, terminal_size=SIZES[size], run_before=settle)
+
+
+def test_fleet_with_the_keys_in_a_pane(snap_compare: Compare) -> None:
+    async def before(pilot: Pilot[None]) -> None:
+        await settle(pilot)
+        await press(pilot, "enter")
+
+    app, _, _ = workstation()
+    assert snap_compare(app, terminal_size=SIZES["120x40"], run_before=before)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_review(snap_compare: Compare, size: str) -> None:
+    app, _, _ = workstation()
+    assert snap_compare(app, terminal_size=SIZES[size], run_before=in_review)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_review_unified_and_split_by_key(snap_compare: Compare, size: str) -> None:
+    async def before(pilot: Pilot[None]) -> None:
+        await in_review(pilot)
+        await press(pilot, "s", "w")
+
+    app, _, _ = workstation()
+    assert snap_compare(app, terminal_size=SIZES[size], run_before=before)
+
+
+@pytest.mark.parametrize("theme", ["cloche-light", "cloche-ansi"])
+def test_review_in_other_themes(snap_compare: Compare, theme: str) -> None:
+    app, _, _ = workstation(theme=theme)
+    assert snap_compare(app, terminal_size=SIZES["120x40"], run_before=in_review)
+
+
+@pytest.mark.parametrize("theme", ["cloche-light", "cloche-ansi"])
+def test_fleet_in_other_themes(snap_compare: Compare, theme: str) -> None:
+    app, _, _ = workstation(theme=theme)
+    assert snap_compare(app, terminal_size=SIZES["120x40"], run_before=settle)
+
+
+def test_review_without_colours(snap_compare: Compare, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    app, _, _ = workstation()
+    assert snap_compare(app, terminal_size=SIZES["120x40"], run_before=in_review)
+
+
+def test_review_in_ascii(snap_compare: Compare) -> None:
+    app, _, _ = workstation(ascii_only=True)
+    assert snap_compare(app, terminal_size=SIZES["120x40"], run_before=in_review)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_merge_summary(snap_compare: Compare, size: str) -> None:
+    async def before(pilot: Pilot[None]) -> None:
+        await in_review(pilot)
+        await press(pilot, "plus", "M")
+
+    app, fleet, _ = workstation()
+    fleet.keepers["s1"].conflicts = ("README.md",)
+    assert snap_compare(app, terminal_size=SIZES[size], run_before=before)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_help(snap_compare: Compare, size: str) -> None:
+    async def before(pilot: Pilot[None]) -> None:
+        await settle(pilot)
+        await press(pilot, "question_mark")
+
+    app, _, _ = workstation()
+    assert snap_compare(app, terminal_size=SIZES[size], run_before=before)
+
+
+@pytest.mark.parametrize("size", ["80x24", "120x40"])
+def test_new_session(snap_compare: Compare, size: str) -> None:
+    async def before(pilot: Pilot[None]) -> None:
+        await settle(pilot)
+        await press(pilot, "n")
+
+    app, _, _ = workstation()
+    assert snap_compare(app, terminal_size=SIZES[size], run_before=before)
+
+
+def test_a_question(snap_compare: Compare) -> None:
+    async def before(pilot: Pilot[None]) -> None:
+        await settle(pilot)
+        await press(pilot, "s")
+
+    app, _, _ = workstation()
+    assert snap_compare(app, terminal_size=SIZES["80x24"], run_before=before)
+
+
+def test_scenes_are_what_the_pictures_need() -> None:
+    assert len(scenes.changed_files()) == 12
