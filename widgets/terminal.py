@@ -22,7 +22,7 @@ from textual.geometry import Offset, Region
 from textual.strip import Strip
 from textual.widget import Widget
 
-from widgets.terminal_feed import MouseInput
+from widgets.terminal_feed import MouseInput, Scroll
 from widgets.terminal_keys import LONE_MODIFIERS
 from widgets.terminal_messages import TerminalMessages
 
@@ -66,6 +66,7 @@ class TerminalView(TerminalMessages, Widget, can_focus=True):
         self._prefix, self._passthrough = prefix, passthrough
         self._armed = False
         self._shown = True
+        self._scroll = Scroll()
         self._resize_timer: Timer | None = None
         self._drag_button = 0
         if feed is not None:
@@ -90,8 +91,7 @@ class TerminalView(TerminalMessages, Widget, can_focus=True):
 
     def _detach(self) -> None:
         if self._feed is not None:
-            self._feed.set_rate("hidden")
-            self._feed.listen(None)
+            self._feed.leave(self)
             self._feed = None
 
     def _rate(self) -> FeedRate:
@@ -108,13 +108,19 @@ class TerminalView(TerminalMessages, Widget, can_focus=True):
         width, height = self.size
         seen = [y for y in rows if y < height]
         self._place_cursor()
-        self.post_message(self.Scrolled(self))
+        self._tell_scroll()
         if not seen or not self.is_attached:
             self._painted()
         elif len(seen) > height * WHOLE:
             self.refresh(Region(0, 0, width, height))
         else:
             self.refresh(*(Region(0, y, width, 1) for y in seen))
+
+    def _tell_scroll(self) -> None:
+        scroll = self._feed.scroll if self._feed is not None else Scroll()
+        if scroll != self._scroll:
+            self._scroll = scroll
+            self.post_message(self.Scrolled(self))
 
     def feed_resized(self) -> None:
         """Paint everything."""

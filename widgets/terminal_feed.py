@@ -151,8 +151,12 @@ class PaneFeed(Protocol):
         """Row `y` of the visible page, exactly `columns` cells wide; None where there is none."""
         ...
 
-    def listen(self, listener: FeedListener | None) -> None:
+    def listen(self, listener: FeedListener) -> None:
         """Tell `listener` from now on, and nobody else."""
+        ...
+
+    def leave(self, listener: FeedListener) -> None:
+        """Tell `listener` no more and draw for nobody; nothing if another one listens by now."""
         ...
 
     def painted(self) -> None:

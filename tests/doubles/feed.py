@@ -47,8 +47,13 @@ class FakeFeed:
     def strip(self, y: int) -> Strip | None:
         return self.strips.get(y)
 
-    def listen(self, listener: FeedListener | None) -> None:
+    def listen(self, listener: FeedListener) -> None:
         self.listener = listener
+
+    def leave(self, listener: FeedListener) -> None:
+        if self.listener is listener:
+            self.listener = None
+            self.set_rate("hidden")
 
     def painted(self) -> None:
         self.acks += 1

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.doubles.engines import engine
+from tests.doubles.noise import noise
+from vm.terminal import wire
 from vm.terminal.ghostty_rows import safe_cluster
 
 
@@ -72,6 +76,30 @@ def test_half_a_wide_character_is_never_shown() -> None:
     row = terminal.frame().rows[0]
     assert row.text.startswith(" x字")
     assert sum(run.cells for run in row.runs) == 20
+
+
+@pytest.mark.parametrize("number", range(5))
+def test_frames_of_noise_at_any_size_survive_the_wire(number: int) -> None:
+    seed = random.Random(number)
+    terminal = engine(seed.randrange(20, 150), seed.randrange(5, 50))
+    for step in range(60):
+        terminal.feed(noise(seed))
+        if seed.random() < 0.3:
+            terminal.resize(seed.randrange(0, 200), seed.randrange(0, 60))
+        terminal.scroll(seed.randrange(-20, 20))
+        frame = terminal.frame(full=seed.random() < 0.1)
+        assert wire.unpack_frame(wire.pack_frame(step, frame)) == (step, frame)
+    assert terminal.selection_text((0, 0), (19, 4)) is not None
+    terminal.snapshot()
+
+
+def test_halves_left_behind_take_one_cell_each() -> None:
+    terminal = engine(20, 5)
+    for data in ("漢字\x1b[1;2H\x1b[P", "漢字\x1b[1;2H\x1b[@", "\x1b[1;19H漢\x1b[1;20H\x1b[X"):
+        terminal.feed(f"\x1bc{data}".encode())
+        row = terminal.frame(full=True).rows[0]
+        assert sum(run.cells for run in row.runs) == 20
+        assert sum(run.characters for run in row.runs) == len(row.text)
 
 
 def test_a_cluster_bomb_is_bounded() -> None:

@@ -381,6 +381,22 @@ async def test_a_view_that_goes_leaves_the_feed() -> None:
         assert feed.told("rate")[-1] == "hidden"
 
 
+async def test_a_view_that_goes_after_the_next_one_came_takes_nothing_with_it() -> None:
+    feed = FakeFeed()
+    app = TerminalApp(feed)
+    async with app.run_test() as pilot:
+        second = TerminalView(feed, id="two")
+        await app.mount(second)
+        await app.view.remove()
+        assert feed.listener is second
+        assert feed.told("rate")[-1] != "hidden"
+        await pilot.pause()
+        acks = feed.acks
+        feed.put("x")
+        await pilot.pause()
+        assert feed.acks > acks
+
+
 async def test_the_mouse_is_the_guests_only_if_it_tracks_it() -> None:
     feed = FakeFeed()
     app = TerminalApp(feed)

@@ -92,8 +92,8 @@ class VTEngine(Protocol):
         """Return the text between two cells of the visible page, soft wraps joined."""
         ...
 
-    def snapshot(self) -> bytes:
-        """Return the engine's own serialised state, for the engine's own later use."""
+    def snapshot(self) -> bytes | None:
+        """Return the engine's serialised state for its own later use; None when it cannot now."""
         ...
 
     def close(self) -> None:

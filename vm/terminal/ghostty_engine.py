@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from vm.terminal.ghostty import EngineFailed
 from vm.terminal.ghostty_rows import RowReader
 from vm.terminal.ghostty_terminal import Terminal
 from vm.terminal.keys import Encoder
@@ -239,9 +240,15 @@ class GhosttyEngine:
         columns, rows = self._wanted
         return max(0, min(cell[0], columns - 1)), max(0, min(cell[1], rows - 1))
 
-    def snapshot(self) -> bytes:
-        """Return the engine's serialised state."""
-        return self._terminal.snapshot()
+    def snapshot(self) -> bytes | None:
+        """Return the engine's serialised state, None when it refuses.
+
+        It does inside an unfinished sequence, and on grids with half a wide character.
+        """
+        try:
+            return self._terminal.snapshot()
+        except EngineFailed:
+            return None
 
     def close(self) -> None:
         """Free the engine."""

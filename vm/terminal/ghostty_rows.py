@@ -51,8 +51,8 @@ ATTRIBUTES = (
 )
 """The engine's names of what a style can have."""
 
-WIDE, SPACER = 1, 2
-"""Cell kinds: first half of a wide character; from 2 on a cell that holds nothing."""
+WIDE, TAIL = 1, 2
+"""Cell kinds: first and second half of a wide character."""
 
 FLAG_A, FLAG_Z = "\U0001f1e6", "\U0001f1ff"
 SKIN_A, SKIN_Z = "\U0001f3fb", "\U0001f3ff"
@@ -268,11 +268,14 @@ class RowReader:
         pick = _StylePicker(self, rows)
         text: list[str] = []
         runs: list[Run] = []
+        kinds = [cell >> 42 & 3 for cell in cells] + [0]
+        skip = False
         for x, cell in enumerate(cells):
-            kind = cell >> 42 & 3
-            if kind >= SPACER and x and (cells[x - 1] >> 42 & 3) == WIDE:
-                continue  # the second half of the wide character before it
-            wide = kind == WIDE and x + 1 < len(cells)
+            if skip:
+                skip = False  # the second half of the wide character before it
+                continue
+            # a sequence can leave one half of a wide character behind; alone it is one cell
+            wide = skip = kinds[x] == WIDE and kinds[x + 1] == TAIL
             piece, style = self._piece(cell, x, wide, pick)
             text.append(piece)
             self._append(runs, style, 2 if wide else 1, len(piece))
