@@ -54,6 +54,8 @@ class SessionInfo(msgspec.Struct, frozen=True):
     generation: int = 0
     message: str = ""
     """One sentence on why it failed or was lost, else empty."""
+    hint: str = ""
+    """The exact next step that goes with `message`."""
     notices: tuple[str, ...] = ()
     """Sentences about the snapshot (what was withheld) and the machine (why it is slow)."""
 

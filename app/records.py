@@ -87,6 +87,10 @@ class StateRecord(msgspec.Struct, frozen=True):
     changes: Counts = Counts()
     generation: int = 0
     message: str = ""
+    fault: str = ""
+    """Code of the error that `message` tells of, empty when it tells of none."""
+    hint: str = ""
+    """The exact next step that goes with `message`."""
     machine: Process | None = None
     maintenance: bool = False
     """True while the machine runs only to be read, without an agent."""
@@ -182,6 +186,7 @@ def session_info(record: SessionRecord, state: StateRecord) -> SessionInfo:
         exit_code=state.exit_code,
         generation=state.generation,
         message=state.message,
+        hint=state.hint,
         notices=state.notices,
     )
 

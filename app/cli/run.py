@@ -76,12 +76,7 @@ async def _headless(paths: Paths, request: StartRequest, output: Output) -> int:
         output.note(f"{session} goes on; end it: cloche stop {session}")
         raise
     if info.exit_code is None:
-        raise AppError(
-            "failed",
-            info.message or "The agent did not come to an end.",
-            f"Read: cloche logs {session}",
-            status=EXIT_OURS,
-        )
+        raise await _failure(paths, info)
     duration = round((time.monotonic() - began) * 1000)
     report = _report(paths, info, duration)
     output.result(report, lambda: _print_report(output, report, info))
@@ -100,6 +95,17 @@ async def _agent_end(client: SessionClient, output: Output) -> SessionInfo:
         if info.state in OVER or info.exit_code is not None:
             return info
     raise AppError("keeper-lost", "The keeper went away.", f"See: cloche ps {client.record.id}")
+
+
+async def _failure(paths: Paths, info: SessionInfo) -> AppError:
+    """Return the error of a session that came to no end; one that never had a snapshot goes."""
+    state = read_state(paths.session(info.id))
+    hint = state.hint or f"Read: cloche logs {info.id}"
+    message = state.message or "The agent did not come to an end."
+    if state.prepared:
+        return AppError(state.fault or "failed", message, hint, status=EXIT_OURS)
+    await fleet.remove_session(paths, info.id)
+    return AppError(state.fault or "failed", message, hint)
 
 
 def _note_all(output: Output, info: SessionInfo) -> None:
@@ -156,11 +162,12 @@ async def _started(paths: Paths, request: StartRequest, output: Output) -> str:
     session = await fleet.start_session(paths, request)
     output.note(f"{session} starting ...")
     async with await SessionClient.open(paths, session) as client:
+        info = await client.info()
         async for event in client.events():
             info = event.session
             if info.state in OVER:
-                raise AppError("failed", info.message, f"Read: cloche logs {session}")
+                break
             if info.state == "running":
                 _note_all(output, info)
-                break
-    return session
+                return session
+    raise await _failure(paths, info)

@@ -49,6 +49,8 @@ def _print_sessions(output: Output, sessions: list[SessionInfo]) -> None:
     for info in sessions:
         if info.message:
             output.line(f"{info.id}: {info.message}")
+        if info.hint:
+            output.line(f"  {info.hint}")
 
 
 def _row(info: SessionInfo) -> tuple[str, ...]:
@@ -105,7 +107,8 @@ async def _resume(paths: Paths, session_id: str, *, agent: bool) -> None:
         goal = SETTLED if agent else SETTLED - {"running"}
         async for event in client.events():
             if event.session.state in ("failed", "lost"):
-                raise AppError("failed", event.session.message, f"Read: cloche logs {session_id}")
+                hint = event.session.hint or f"Read: cloche logs {session_id}"
+                raise AppError("failed", event.session.message, hint)
             if event.session.state in goal:
                 return
 

@@ -82,6 +82,13 @@ def check_programs() -> None:
         )
 
 
+async def check_qemu() -> None:
+    """Raise HostLacks when QEMU is missing or too old."""
+    from vm.machine import accel
+
+    await accel.qemu_version()
+
+
 def check_sockets(paths: Paths, session_id: str) -> None:
     """Raise AppError `host-lacks` when a socket's path would be longer than Linux allows."""
     path = paths.sockets(session_id) / LONGEST_SOCKET

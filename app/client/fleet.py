@@ -105,11 +105,12 @@ async def start_session(paths: Paths, request: StartRequest) -> str:
     Raises AppError (one sentence, exact fix) before anything is written when the agent is unknown,
     the workspace cannot be used or this host lacks something. The session is then `starting`.
     """
-    return await asyncio.to_thread(_start, paths, request)
+    prepared = await asyncio.to_thread(_prepare, paths, request)
+    await checks.check_qemu()
+    return await asyncio.to_thread(_start, paths, *prepared)
 
 
-def _start(paths: Paths, request: StartRequest) -> str:
-    record, key = _prepare(paths, request)
+def _start(paths: Paths, record: records.SessionRecord, key: bytes) -> str:
     private_folder(paths.state)
     private_folder(paths.sessions)
     folder = paths.session(record.id)

@@ -44,8 +44,13 @@ class Ledger:
         self._events.tell(*kinds)
 
     def change(self, **fields: object) -> None:
-        """Change the state: on disk first, then for everybody who listens."""
+        """Change the state: on disk first, then for everybody who listens.
+
+        A new message takes the fault and the hint of the old one with it.
+        """
         before = self.state
+        if "message" in fields:
+            fields = {"fault": "", "hint": ""} | fields
         after = msgspec.structs.replace(before, **fields)
         if after == before:
             return
@@ -61,9 +66,15 @@ class Ledger:
         if known is None:
             log.error("a fault of Cloche's own", exc_info=error)
             known = AppError("internal", f"Cloche failed: {type(error).__name__}.")
-        message = f"{known.message} {known.hint}".strip()
-        log.error("the session failed: %s", message)
-        failed = {"state": "failed", "agent_state": "failed", "machine": None, "message": message}
+        log.error("the session failed: %s %s", known.message, known.hint)
+        failed = {
+            "state": "failed",
+            "agent_state": "failed",
+            "machine": None,
+            "message": known.message,
+            "fault": known.code,
+            "hint": known.hint,
+        }
         try:
             self.change(**failed)
         except OSError:  # a full disk must not hide what went wrong from whoever listens

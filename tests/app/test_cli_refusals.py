@@ -51,6 +51,11 @@ def host(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checks, "check_image", nothing)
     monkeypatch.setattr(checks, "check_programs", nothing)
 
+    async def fine() -> None:
+        return
+
+    monkeypatch.setattr(checks, "check_qemu", fine)
+
 
 def nothing(*_: object) -> None:
     """Find no fault."""
@@ -140,6 +145,21 @@ class TestHost:
         assert said.error["hint"] == (
             "Install: sudo apt-get install qemu-system-x86 qemu-utils squashfs-tools"
         )
+        assert written() == []
+
+    def test_an_old_qemu_is_named_with_the_upgrade(
+        self, cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(checks, "check_image", nothing)
+        monkeypatch.setattr(checks, "check_programs", nothing)
+        program = tmp_path / "bin" / "qemu-system-x86_64"
+        program.parent.mkdir()
+        program.write_text("#!/bin/sh\necho QEMU emulator version 5.2.0\n")
+        program.chmod(0o755)
+        monkeypatch.setenv("PATH", f"{program.parent}:/usr/bin:/bin")
+        said = cli("run", "shell", "--workspace", str(tmp_path), "--json")
+        assert (said.status, said.error["code"]) == (5, "host-lacks")
+        assert "QEMU 5.2 is too old" in said.error["message"]
         assert written() == []
 
     def test_a_missing_image_is_named_with_the_build_command(
