@@ -1,8 +1,8 @@
 """A cold machine's first answer, beside what bare QEMU needs for the same kernel and initramfs.
 
-`cold_s` runs from the start of QEMU to the first answer of `true` in the agent's world. `bare_s` is
-QEMU without disks and ports, to the first line that PID 1 prints; `reconnect_s` is one more login to
-the same cold machine. The runs alternate, so that all meet the same load. Goal: the ratio
+`cold_s` runs from the start of QEMU to the first answer of `true` in the agent's world. `bare_s`
+is QEMU without disks and ports, to the first line that PID 1 prints; `reconnect_s` is one more
+login to the same cold machine. The runs alternate, so that all meet the same load. Goal: the ratio
 cold / (bare + reconnect) is at most 1.5.
 """
 
@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from tests.bench.report import publish, summary
 from tests.e2e import vmlab
+from vm.image.cmdline import TCG_Q35
 from vm.machine import argv, ssh
 from vm.machine.disks import create_overlay
 from vm.machine.guest_exec import Command, run
@@ -46,7 +47,7 @@ async def bare(image: ImageSet, resources: Resources) -> float:
     started = time.perf_counter()
     process = await asyncio.create_subprocess_exec(
         *("qemu-system-x86_64", *words, *board, *size, *kernel),
-        *("-append", argv.TCG_Q35, "-chardev", "stdio,id=c", "-serial", "chardev:c"),
+        *("-append", TCG_Q35, "-chardev", "stdio,id=c", "-serial", "chardev:c"),
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
     )

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import fcntl
 import hashlib
 import json
+import os
 import shutil
 import subprocess
 import tempfile
@@ -49,7 +51,14 @@ RECIPE = Path(__file__).read_text()
 PATHS = Paths.from_environment()
 """The user's own folders, read before a test puts others into the environment."""
 
-_PARTS = ("ram", "scratch.qcow2", "ws.squashfs", "identity.json")
+LINKED = {"vmlinux": "vmlinux", "initramfs": "toolkit.cpio.gz", "base": "base.squashfs"}
+"""Files of the image that a checkpoint keeps: an image that is built anew must not change it."""
+
+TEMPLATE = "ext4.raw"
+KEPT_S = 7 * 86400.0
+"""Age at which the checkpoint of another image or QEMU is removed."""
+
+PARTS = (*LINKED.values(), "ram", "scratch.qcow2", "ws.squashfs", "identity.json")
 
 
 @dataclass
@@ -103,6 +112,9 @@ class Checkpoint:
 
     folder: Path
     image: ImageSet
+    """The image as it was, its files linked into the folder."""
+    template: Backing
+    """The empty disk below the saved one."""
 
 
 def lab_image() -> ImageSet:
@@ -179,12 +191,12 @@ async def short_folder() -> AsyncGenerator[Path]:
 
 
 @contextlib.asynccontextmanager
-async def cold_vm(image: ImageSet) -> AsyncGenerator[LabVM]:
+async def cold_vm(image: ImageSet, scratch: Backing | None = None) -> AsyncGenerator[LabVM]:
     """Boot a machine from nothing."""
     async with short_folder() as folder:
-        identity = Identity.new()
-        spec = lab_spec(image, folder, make_workspace(folder), template())
-        await create_overlay(folder / "scratch.qcow2", template())
+        identity, below = Identity.new(), scratch or template()
+        spec = lab_spec(image, folder, make_workspace(folder), below)
+        await create_overlay(folder / "scratch.qcow2", below)
         put_secrets(image, spec, identity)
         machine = await Machine.start(spec)
         async with contextlib.AsyncExitStack() as stack:
@@ -200,7 +212,7 @@ async def forked_vm(saved: Checkpoint) -> AsyncGenerator[LabVM]:
     """Start a machine from the checkpoint; nothing it does reaches the checkpoint."""
     async with short_folder() as folder:
         identity = Identity.load(saved.folder / "identity.json")
-        below = Backing(saved.folder / "scratch.qcow2", "qcow2", template())
+        below = Backing(saved.folder / "scratch.qcow2", "qcow2", saved.template)
         spec = lab_spec(saved.image, folder, saved.folder / "ws.squashfs", below)
         await create_overlay(folder / "scratch.qcow2", below)
         spec = replace(spec, initrd=saved.image.initramfs)
@@ -216,13 +228,30 @@ async def forked_vm(saved: Checkpoint) -> AsyncGenerator[LabVM]:
 async def checkpoint_of(image: ImageSet) -> Checkpoint:
     """Return the checkpoint for this image, QEMU and argv; made, or made again, when needed."""
     folder = PATHS.cache / "tests" / await _key(image)
-    if not _intact(folder):
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        for old in folder.parent.iterdir():
+    folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with (folder.parent / f"{folder.name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # another run of the tests may be at it
+        if not intact(folder):
+            _remove_old(folder.parent)
+            shutil.rmtree(folder, ignore_errors=True)
+            await _make(image, folder)
+    return _checkpoint_in(folder, image)
+
+
+def _checkpoint_in(folder: Path, image: ImageSet) -> Checkpoint:
+    own = replace(
+        image,
+        vmlinux=folder / LINKED["vmlinux"],
+        initramfs=folder / LINKED["initramfs"],
+        base=folder / LINKED["base"],
+    )
+    return Checkpoint(folder, own, Backing(folder / TEMPLATE, "raw"))
+
+
+def _remove_old(folder: Path) -> None:
+    for old in folder.iterdir():
+        if old.is_dir() and old.stat().st_mtime < time.time() - KEPT_S:
             shutil.rmtree(old, ignore_errors=True)
-        await _make(image, folder)
-    return Checkpoint(folder, image)
 
 
 async def _key(image: ImageSet) -> str:
@@ -237,18 +266,28 @@ async def _key(image: ImageSet) -> str:
 
 
 def _digests(folder: Path) -> dict[str, str]:
-    return {part: blake3().update_mmap(folder / part).hexdigest() for part in _PARTS}
+    return {part: blake3().update_mmap(folder / part).hexdigest() for part in PARTS}
 
 
-def _intact(folder: Path) -> bool:
+def intact(folder: Path) -> bool:
+    """Whether a kept checkpoint is complete and unharmed."""
     try:
         return bool(json.loads((folder / "digests.json").read_text()) == _digests(folder))
     except (OSError, ValueError):
         return False
 
 
+def _keep_image(image: ImageSet, folder: Path) -> Checkpoint:
+    folder.mkdir(mode=0o700)
+    for field_name, name in LINKED.items():
+        link_file(getattr(image, field_name), folder / name)
+    link_file(template().path, folder / TEMPLATE)
+    return _checkpoint_in(folder, image)
+
+
 async def _make(image: ImageSet, folder: Path) -> None:
-    async with cold_vm(image) as vm:
+    own = _keep_image(image, folder)
+    async with cold_vm(own.image, own.template) as vm:
         # every program of the tests' scripts is read once, so that forks find it in memory
         await vm.sh("git --version; python3 -c 'import os'; ls -la /workspace; find . | head")
         await (await vm.bulk()).freeze()
@@ -260,9 +299,14 @@ async def _make(image: ImageSet, folder: Path) -> None:
         vm.identity.save(vm.folder / "identity.json")
         await checkpoint.save(vm.machine, vm.folder / "ram")
         await vm.machine.stop()
-        draft = folder.with_name(f"{folder.name}.new")
-        draft.mkdir(mode=0o700)
-        for part in _PARTS:
-            shutil.move(vm.folder / part, draft / part)
-        (draft / "digests.json").write_text(json.dumps(_digests(draft)))
-        draft.rename(folder)
+        for part in ("ram", "scratch.qcow2", "ws.squashfs", "identity.json"):
+            shutil.move(vm.folder / part, folder / part)
+    (folder / "digests.json").write_text(json.dumps(_digests(folder)))
+
+
+def link_file(source: Path, target: Path) -> None:
+    """Keep a file under another name: a link where the file system is the same, else a copy."""
+    try:
+        os.link(source, target)
+    except OSError:
+        subprocess.run(["cp", "--sparse=always", str(source), str(target)], check=True, timeout=60)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
+import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -49,6 +51,37 @@ async def test_survives_close_and_is_adopted(tmp_path: Path) -> None:
     await second.stop()
     with pytest.raises(MachineGone):
         await Machine.adopt(spec, first.pid, first.start_time)
+
+
+STARTER = """
+import asyncio, os, sys
+from pathlib import Path
+from tests.vm.machine_fakes import spec_for
+from vm.machine.machine import Machine
+
+async def main():
+    machine = await Machine.start(spec_for(Path(sys.argv[1]), sys.argv[2]))
+    print(machine.pid, machine.start_time, flush=True)
+    os.killpg(0, 9)
+
+asyncio.run(main())
+"""
+
+
+async def test_outlives_a_killed_keeper(tmp_path: Path) -> None:
+    """Its starter is killed with its whole process group; another one adopts the machine."""
+    binary = fake_binary(tmp_path, "good")
+    starter = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-c", STARTER, str(tmp_path), binary),
+        stdout=asyncio.subprocess.PIPE,
+        start_new_session=True,
+    )
+    said, _ = await asyncio.wait_for(starter.communicate(), 30.0)
+    assert starter.returncode == -signal.SIGKILL
+    pid, started = map(int, said.split())
+    machine = await Machine.adopt(spec_for(tmp_path, binary), pid, started)
+    await machine.stop()
+    assert await machine.wait_exit() is None
 
 
 async def test_a_pid_that_belongs_to_another_is_not_adopted(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import os
 import time
 from typing import TYPE_CHECKING, cast
 
-from vm.errors import VMError
+from vm.errors import LinkLost, VMError
 from vm.machine.machine import Machine, waiting
 
 if TYPE_CHECKING:
@@ -45,8 +45,12 @@ async def save(machine: Machine, ram: Path, deadline_s: float = 30.0) -> None:
         await machine.qmp.give_file(_NAME, handle)
     finally:
         os.close(handle)
-    await machine.qmp.execute("migrate", {"uri": f"fd:{_NAME}"})
-    await _finish(machine, deadline_s)
+    try:
+        await machine.qmp.execute("migrate", {"uri": f"fd:{_NAME}"})
+        await _finish(machine, deadline_s)
+    except BaseException:
+        os.unlink(ram)
+        raise
 
 
 async def restore(spec: MachineSpec, ram: Path, deadline_s: float = 30.0) -> Machine:
@@ -81,13 +85,19 @@ async def _finish(machine: Machine, deadline_s: float) -> None:
     """Wait until the move of memory is complete."""
     until = time.monotonic() + deadline_s
     while (status := await _status(machine)) != "completed":
-        if status in ("failed", "cancelled") or not machine.running:
-            raise CheckpointFailed(f"QEMU could not move the memory of {machine.spec.name}.")
+        if status in ("failed", "cancelled"):
+            raise CheckpointFailed(
+                f"QEMU could not move the memory of {machine.spec.name}.",
+                f"Read {machine.spec.log}; then start without the checkpoint.",
+            )
         if time.monotonic() >= until:
             raise CheckpointFailed(f"The memory took longer than {deadline_s:g} s.")
         await asyncio.sleep(POLL_S)
 
 
 async def _status(machine: Machine) -> str:
-    answer = cast("dict[str, object]", await machine.qmp.execute("query-migrate"))
+    try:
+        answer = cast("dict[str, object]", await machine.qmp.execute("query-migrate"))
+    except LinkLost:
+        return "failed"  # QEMU ends itself over a memory that it cannot load
     return str(answer.get("status", "none"))

@@ -155,6 +155,11 @@ async def _run(
         if process is None:
             raise LinkLost(f"The guest did not start a program in {timeout_s:g} s.") from None
         await _kill(connection, process, group)
+    except asyncio.CancelledError:
+        if process is not None:
+            # nobody waits for it any more, so it must not run on; bounded by KILL_PATIENCE_S
+            await _kill(connection, process, group)
+        raise
     except BaseException:
         if process is not None:
             process.close()
@@ -249,7 +254,8 @@ async def _kill(
 ) -> None:
     """End the whole process group of a command (OpenSSH signals no process of root's)."""
     if group.done():
-        with contextlib.suppress(TimeoutError):
+        # a lost connection takes its programs along: the guest ends them
+        with contextlib.suppress(TimeoutError, asyncssh.Error, OSError):
             async with asyncio.timeout(KILL_PATIENCE_S):
                 killer = await _open(connection, f"kill -9 -- -{group.result()}")
                 await killer.wait_closed()

@@ -258,10 +258,19 @@ async def boot(
         await asyncio.wait((ended,), timeout=0.5)
         message = "The guest ended while it started." if ended.done() else error.message
         raise _boot_failure(machine, message) from error
+    except asyncio.CancelledError:
+        login.add_done_callback(_hang_up)
+        raise
     finally:
         login.cancel()
         ended.cancel()
         await asyncio.gather(login, ended, return_exceptions=True)
+
+
+def _hang_up(login: asyncio.Task[asyncssh.SSHClientConnection]) -> None:
+    """End a connection that came too late for the caller."""
+    if not login.cancelled() and login.exception() is None:
+        login.result().abort()
 
 
 def _boot_failure(machine: Machine, message: str) -> BootFailed:
