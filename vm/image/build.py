@@ -23,7 +23,7 @@ from vm.image.tools import Watch, find, one_sentence, require, run, spawn, sync_
 from vm.image.vmlinux import extract_vmlinux
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator
     from typing import IO
 
     from vm.image.packages import Bootstrap
@@ -49,9 +49,9 @@ def build_image(
 ) -> ImageSet:
     """Build the image called `name` into the store, or return it at once when it is there.
 
-    An image that was made from other sources of ours is built anew. One
-    builder at a time works on a store; a second one waits for it. An interrupted build leaves
-    nothing behind that a later one would take for an image.
+    An image that was made from other sources of ours is built anew, its base system only where
+    that would change or with `force`. One builder at a time works on a store; a second one waits
+    for it. An interrupted build leaves nothing behind that a later one would take for an image.
 
     Raises HostLacks (a program or permission is missing; the hint installs it) and VMError (the
     build itself failed, or the disk is full).
@@ -60,13 +60,17 @@ def build_image(
     with one_sentence("Building the image"):
         folder.parent.mkdir(parents=True, exist_ok=True)
         with _only_builder(folder.parent, progress):
-            if not force and (record := _current(folder)):
-                return store.image_set(folder, record)
+            older = None if force else _older(folder)
+            if older and older.toolkit_source == toolkit_source():
+                return store.image_set(folder.resolve(), older)
             require(*_TOOLS)
             init = guest.guest_init(store_folder)
             with tempfile.TemporaryDirectory(prefix=_BUILDING, dir=folder.parent) as scratch:
-                fresh = _Build(name, Path(scratch), init, progress).run()
-                _place(fresh, folder)
+                fresh = _Build(name, Path(scratch), init, progress)
+                if older and older.base_source == base_source():
+                    fresh.take_base(folder, older)
+                finished = fresh.run()
+                _place(finished, folder)
     progress("image ready", 1.0)
     return store.find_image(store_folder, name)
 
@@ -79,17 +83,21 @@ def toolkit_source() -> str:
     return digest.hexdigest()
 
 
-def _current(folder: Path) -> store.ImageRecord | None:
-    """Return the record of an image that needs no building."""
+def base_source() -> str:
+    """Return blake3 (hex) of what decides the base system besides the distribution."""
+    return blake3((Path(__file__).parent / "packages.py").read_bytes()).hexdigest()
+
+
+def _older(folder: Path) -> store.ImageRecord | None:
+    """Return the record of the image that is there, if it is whole."""
     try:
-        record = store.read_record(folder)
+        return store.read_record(folder)
     except ImageMissing:
         return None
-    return record if record.toolkit_source == toolkit_source() else None
 
 
 @contextlib.contextmanager
-def _only_builder(images: Path, progress: Progress) -> Iterator[None]:
+def _only_builder(images: Path, progress: Progress) -> Generator[None]:
     """Hold the store's build lock and clear away what killed builds left."""
     with (images / ".lock").open("w") as lock:
         try:
@@ -103,13 +111,20 @@ def _only_builder(images: Path, progress: Progress) -> Iterator[None]:
 
 
 def _place(fresh: Path, folder: Path) -> None:
-    """Put a finished image where an older one may be; a running guest keeps its open files."""
+    """Put a finished image beside older ones, then turn the name to it in one step."""
     for path in fresh.iterdir():
         sync_file(path)
-    old = fresh.with_name("old")
-    if folder.exists():
-        os.rename(folder, old)
-    os.rename(fresh, folder)
+    digest = store.read_record(fresh).digest
+    home = folder.parent / store.BUILT / digest
+    home.parent.mkdir(exist_ok=True)
+    if home.exists():  # the same bytes, perhaps damaged since
+        os.rename(home, fresh.with_name("old"))
+    os.rename(fresh, home)
+    pointer = fresh.with_name("pointer")
+    pointer.symlink_to(Path(store.BUILT) / digest, target_is_directory=True)
+    if folder.is_dir() and not folder.is_symlink():
+        os.rename(folder, fresh.with_name("older"))
+    os.replace(pointer, folder)
 
 
 class _Build:
@@ -122,14 +137,20 @@ class _Build:
         self._progress = progress
         self._out = scratch / "image"
         self._tree = scratch / "tree"
-
-    def run(self) -> Path:
+        self._base_packages: list[str] = []
         self._out.mkdir()
         self._tree.mkdir()
+
+    def take_base(self, folder: Path, record: store.ImageRecord) -> None:
+        """Take over an older image's base system, which no file of ours would make different."""
+        os.link(folder / store.BASE, self._out / store.BASE)
+        self._base_packages = record.base_packages
+
+    def run(self) -> Path:
         tools = self._unpack()
         release = self._kernel()
         self._toolkit(release)
-        base = self._base()
+        base = self._base_packages or self._base()
         self._record(release, tools, base)
         return self._out
 
@@ -201,6 +222,7 @@ class _Build:
             kernel_release=release,
             files=files,
             toolkit_source=toolkit_source(),
+            base_source=base_source(),
             suite=packages.host_sources().suite,
             built=datetime.now(UTC).isoformat(timespec="seconds"),
             tools=_tool_versions(),
@@ -212,7 +234,7 @@ class _Build:
 
 
 @contextlib.contextmanager
-def _closing(source: Bootstrap) -> Iterator[None]:
+def _closing(source: Bootstrap) -> Generator[None]:
     try:
         yield
     finally:

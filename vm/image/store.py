@@ -1,4 +1,9 @@
-"""Images in the store: `store/images/<name>/` with its `image.json`, found and checked cheaply."""
+"""Images in the store: `store/images/<name>/` with its `image.json`, found and checked cheaply.
+
+`images/<name>` is a link to `images/.built/<digest>/`, and an `ImageSet` holds the paths behind the
+link. So a session, or a checkpoint of one, keeps the files that it began with when the image is
+built again.
+"""
 
 from __future__ import annotations
 
@@ -15,12 +20,13 @@ from vm.errors import ImageMissing, VMError
 if TYPE_CHECKING:
     from pathlib import Path
 
-FORMAT = 1
+FORMAT = 2
 """Version of `image.json`; an image of another one is built again."""
 
 KERNEL, VMLINUX, INITRAMFS, BASE = "vmlinuz", "vmlinux", "toolkit.cpio.gz", "base.squashfs"
 FILES = (KERNEL, VMLINUX, INITRAMFS, BASE)
 RECORD = "image.json"
+BUILT = ".built"
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
 _RECORD_LIMIT = 4 << 20
 
@@ -62,6 +68,8 @@ class ImageRecord(msgspec.Struct, frozen=True):
     files: dict[str, FileRecord]
     toolkit_source: str
     """What the toolkit was built from: `build.toolkit_source()` of that time."""
+    base_source: str
+    """What decides the base system; while it is the same, `base.squashfs` is taken over."""
     suite: str
     built: str
     """UTC, ISO 8601."""
@@ -86,7 +94,7 @@ def find_image(store: Path, name: str = "base") -> ImageSet:
     Raises ImageMissing (hint: the build command) when it is absent, damaged or of an old format.
     """
     folder = image_folder(store, name)
-    return image_set(folder, read_record(folder))
+    return image_set(folder.resolve(), read_record(folder))
 
 
 def read_record(folder: Path) -> ImageRecord:

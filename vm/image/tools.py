@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from vm.errors import HostLacks, VMError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Generator, Sequence
     from pathlib import Path
 
 PACKAGES = {
@@ -52,7 +52,7 @@ def find(program: str) -> str | None:
 
 
 @contextlib.contextmanager
-def one_sentence(what: str) -> Iterator[None]:
+def one_sentence(what: str) -> Generator[None]:
     """Turn a failing file operation into a VMError that says `what` and why."""
     try:
         yield
