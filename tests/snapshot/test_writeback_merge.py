@@ -1,7 +1,8 @@
+"""Accepted changes meet the real workspace: written, merged, or a conflict."""
+
 from __future__ import annotations
 
 import os
-import stat
 from typing import TYPE_CHECKING
 
 import pytest
@@ -49,28 +50,6 @@ def test_accepting_all_writes_the_agents_tree(tmp_path: Path) -> None:
     assert not (made.root / "gone").exists()
     assert sorted(outcome.written) == [file.path for file in made.files]
     assert not list(made.root.rglob(".cloche-*"))
-
-
-def test_undo_restores_every_byte_mode_and_folder(tmp_path: Path) -> None:
-    made = full(tmp_path)
-    os.chmod(made.root / "edit", 0o640)
-    os.chmod(made.root / "gone/one", 0o600)
-    os.chmod(made.root / "gone/deep", 0o700)
-    before = tree_of(made.root)
-    outcome = made.merge()
-    undone = made.undo(outcome.merge)
-    assert undone.conflicts == ()
-    assert set(undone.restored) >= {b"edit", b"sub/renamed", b"new/empty"}
-    assert tree_of(made.root) == before
-
-
-def test_an_undo_can_be_asked_for_twice(tmp_path: Path) -> None:
-    made = full(tmp_path)
-    before = tree_of(made.root)
-    merge = made.merge().merge
-    made.undo(merge)
-    assert made.undo(merge).restored == ()
-    assert tree_of(made.root) == before
 
 
 def test_nothing_accepted_writes_nothing(tmp_path: Path) -> None:
@@ -199,24 +178,6 @@ def test_a_file_does_not_become_a_folder_unless_its_removal_is_accepted(tmp_path
     assert tree_of(made.root) == {"a": Entry("file", 0o644, b"1\n")}
 
 
-def test_an_empty_folder_becomes_a_file_and_comes_back(tmp_path: Path) -> None:
-    made = scene(tmp_path, {b"d": FOLDER}, {b"d": text("file\n")})
-    before = tree_of(made.root)
-    outcome = made.merge()
-    assert (made.root / "d").read_text() == "file\n"
-    made.undo(outcome.merge)
-    assert tree_of(made.root) == before
-
-
-def test_empty_folders_come_and_go(tmp_path: Path) -> None:
-    made = scene(tmp_path, {b"old": FOLDER}, {b"new/deep": FOLDER})
-    before = tree_of(made.root)
-    outcome = made.merge()
-    assert list(tree_of(made.root)) == ["new", "new/deep"]
-    made.undo(outcome.merge)
-    assert tree_of(made.root) == before
-
-
 def test_a_rename_carries_the_users_edit_along(tmp_path: Path) -> None:
     base: Nodes = {b"old": text("1\n2\n3\n4\n5\n")}
     made = scene(tmp_path, base, {b"new": text("ONE\n2\n3\n4\n5\n")}, renames={b"new": b"old"})
@@ -251,16 +212,6 @@ def test_a_rename_onto_a_taken_name_changes_neither(tmp_path: Path) -> None:
     before = tree_of(made.root)
     assert reasons(made.merge().conflicts) == {b"new": "its new name is taken"}
     assert tree_of(made.root) == before
-
-
-def test_a_rename_that_changes_only_case(tmp_path: Path) -> None:
-    made = scene(
-        tmp_path, {b"Read": text("1\n")}, {b"read": text("1\n")}, renames={b"read": b"Read"}
-    )
-    outcome = made.merge()
-    assert list(tree_of(made.root)) == ["read"]
-    made.undo(outcome.merge)
-    assert list(tree_of(made.root)) == ["Read"]
 
 
 def test_only_the_executable_bit_changes_with_a_mode(tmp_path: Path) -> None:
@@ -299,28 +250,6 @@ def test_the_umask_rules_new_files_only(tmp_path: Path) -> None:
     assert modes == {"old": 0o644, "new": 0o600, "d": 0o700, "d/x": 0o700}
 
 
-def test_set_id_bits_are_never_written_but_come_back_on_undo(tmp_path: Path) -> None:
-    made = scene(tmp_path, {b"f": text("1\n", "100755")}, {b"f": text("2\n", "100755")})
-    os.chmod(made.root / "f", 0o6755)
-    outcome = made.merge()
-    assert tree_of(made.root)["f"].mode == 0o755
-    made.undo(outcome.merge)
-    assert tree_of(made.root)["f"].mode == 0o6755
-
-
-def test_attributes_pass_on_and_come_back(tmp_path: Path) -> None:
-    made = scene(tmp_path, {b"f": text("1\n"), b"g": text("g\n")}, {b"f": text("2\n")})
-    try:
-        for name in ("f", "g"):
-            os.setxattr(made.root / name, "user.note", b"kept")
-    except OSError:
-        pytest.skip("this file system has no user attributes")
-    outcome = made.merge()
-    assert os.getxattr(made.root / "f", "user.note") == b"kept"
-    made.undo(outcome.merge)
-    assert os.getxattr(made.root / "g", "user.note") == b"kept"
-
-
 def test_capabilities_do_not_pass_to_new_content(tmp_path: Path) -> None:
     made = scene(tmp_path, {b"f": text("1\n", "100755")}, {b"f": text("2\n", "100755")})
     capability = b"\x01\x00\x00\x02\x00\x04\x00\x00" + bytes(12)
@@ -340,119 +269,6 @@ def test_a_broken_hard_link_is_told(tmp_path: Path) -> None:
     assert (tmp_path / "other").read_text() == "1\n"
 
 
-def test_a_name_that_differs_only_in_case_is_told(tmp_path: Path) -> None:
-    base: Nodes = {b"README": text("1\n")}
-    made = scene(tmp_path, base, {**base, b"readme": text("2\n")})
-    outcome = made.merge()
-    assert "only in case" in reasons(outcome.notices)[b"readme"]
-    assert outcome.written == (b"readme",)
-
-
-NAMES = [
-    b"a b", b'q"x', b"t\tab", b"n\nl", "é".encode(), "e\u0301".encode(), b"back\\slash", b"-rf",
-    b"\xff", b" lead", b"trail ", b"app/[slug]/page.tsx", b"[/foo].py", b"\x1b]52;c;x", b"*?",
-]  # fmt: skip
-
-
-def test_every_name_is_written_as_it_is(tmp_path: Path) -> None:
-    made = scene(tmp_path, {}, {name: text(name) for name in NAMES})
-    outcome = made.merge()
-    assert sorted(outcome.written) == sorted(NAMES)
-    assert made.found() == made.expected()
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        b"../x", b"/etc/x", b"a/../../x", b"a//b", b"./x", b"a/", b"", b"a\0b", b"x" * 300,
-        b"d/" * 2100 + b"x",
-        b".git/hooks/pre-commit", b".GIT/config", b".git /config", b".git./config", b"git~1/config",
-        b"sub/.git/config", b".git", b".g\xe2\x80\x8cit/config", b".git::$INDEX_ALLOCATION/config",
-        b".git\\config", b".GiT .. /x",
-    ],
-)  # fmt: skip
-def test_names_that_lead_elsewhere_are_refused(tmp_path: Path, name: bytes) -> None:
-    made = scene(tmp_path, {}, {})
-    made.agent = {name: text("x\n")}
-    outcome = made.merge()
-    assert [refusal.path for refusal in outcome.skipped] == [name]
-    assert tree_of(tmp_path) == {"ws": Entry("dir", 0o755, b"")}
-
-
-@pytest.mark.parametrize(
-    "target", ["/etc/passwd", "../x", "a/../../x", ".git/hooks", "sub/.GIT", "d/../../ws"]
-)
-def test_links_that_lead_elsewhere_are_refused(tmp_path: Path, target: str) -> None:
-    made = scene(tmp_path, {}, {b"l": link(target)})
-    assert [refusal.path for refusal in made.merge().skipped] == [b"l"]
-    assert not os.path.lexists(made.root / "l")
-    made.allow_links = (b"l",)
-    assert made.merge().written == (b"l",)
-    assert os.readlink(made.root / "l") == target
-
-
-def test_git_files_never_become_links(tmp_path: Path) -> None:
-    made = scene(tmp_path, {b"x": text("x")}, {b"x": text("x"), b".gitmodules": link("x")})
-    assert [refusal.path for refusal in made.merge().skipped] == [b".gitmodules"]
-
-
-def test_a_link_of_the_agent_is_not_walked_through(tmp_path: Path) -> None:
-    outside = tmp_path / "outside"
-    outside.mkdir()
-    made = scene(
-        tmp_path, {}, {b"esc": link(str(outside)), b"esc/new/f": text("x\n")}, allow_links=(b"esc",)
-    )
-    made.merge()
-    assert list(outside.iterdir()) == []
-
-
-def test_a_link_of_the_user_is_not_walked_through(tmp_path: Path) -> None:
-    outside = tmp_path / "outside"
-    outside.mkdir()
-    (outside / "f").write_text("1\n")
-    made = scene(tmp_path, {b"d/f": text("1\n")}, {b"d/f": text("2\n"), b"d/g": text("g\n")})
-    (made.root / "d/f").unlink()
-    (made.root / "d").rmdir()
-    (made.root / "d").symlink_to(outside)
-    outcome = made.merge()
-    assert {refusal.path for refusal in outcome.conflicts} == {b"d/f", b"d/g"}
-    assert tree_of(outside) == {"f": Entry("file", 0o644, b"1\n")}
-
-
-def test_an_undo_merges_with_later_edits_or_names_a_conflict(tmp_path: Path) -> None:
-    base: Nodes = {b"far": text("1\n2\n3\n4\n5\n"), b"near": text("1\n"), b"bin": text(b"\0")}
-    agent: Nodes = {b"far": text("A\n2\n3\n4\n5\n"), b"near": text("A\n"), b"bin": text(b"\0\1")}
-    made = scene(tmp_path, base, {**agent, b"new": text("n\n")})
-    merge = made.merge().merge
-    (made.root / "far").write_text("A\n2\n3\n4\nmine\n")
-    (made.root / "near").write_text("mine\n")
-    (made.root / "bin").write_bytes(b"\0mine")
-    (made.root / "new").write_text("mine\n")
-    undone = made.undo(merge)
-    assert undone.restored == (b"far",)
-    assert {refusal.path for refusal in undone.conflicts} == {b"near", b"bin", b"new"}
-    assert (made.root / "far").read_text() == "1\n2\n3\n4\nmine\n"
-    assert (made.root / "near").read_text() == "mine\n"
-    assert (made.root / "new").read_text() == "mine\n"
-
-
-def test_an_undo_keeps_the_users_files_in_new_folders(tmp_path: Path) -> None:
-    made = scene(tmp_path, {}, {b"d/x": text("x\n")})
-    merge = made.merge().merge
-    (made.root / "d/mine").write_text("mine\n")
-    assert made.undo(merge).conflicts == ()
-    assert tree_of(made.root).keys() == {"d", "d/mine"}
-
-
-def test_undoing_a_rename_is_all_or_nothing(tmp_path: Path) -> None:
-    made = scene(tmp_path, {b"old": text("1\n")}, {b"new": text("2\n")}, renames={b"new": b"old"})
-    merge = made.merge().merge
-    (made.root / "new").write_text("mine\n")
-    undone = made.undo(merge)
-    assert {refusal.path for refusal in undone.conflicts} == {b"new"}
-    assert tree_of(made.root).keys() == {"new"}
-
-
 def test_times_are_of_now_and_owners_stay(tmp_path: Path) -> None:
     made = scene(tmp_path, {b"f": text("1\n")}, {b"f": text("2\n")})
     os.utime(made.root / "f", (1, 1))
@@ -463,14 +279,6 @@ def test_times_are_of_now_and_owners_stay(tmp_path: Path) -> None:
         made.base, made.agent = {b"f": text("2\n")}, {b"f": text("3\n")}
         made.merge()
         assert (made.root / "f").stat().st_uid == 12345
-
-
-def test_special_files_are_never_opened(tmp_path: Path) -> None:
-    made = scene(tmp_path, {b"f": text("1\n")}, {b"f": text("2\n")})
-    (made.root / "f").unlink()
-    os.mkfifo(made.root / "f")
-    assert reasons(made.merge().conflicts) == {b"f": "there is a special file in its place"}
-    assert stat.S_ISFIFO((made.root / "f").lstat().st_mode)
 
 
 def test_a_file_with_a_note_is_never_merged(tmp_path: Path) -> None:

@@ -1,0 +1,67 @@
+"""Failing, dying and meddling at a chosen step of a merge; scenes in memory, without syncing."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+from typing import TYPE_CHECKING
+
+from snapshot import renameat
+from tests.snapshot.merge_help import Scene, everything
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+
+def nothing(*_: object) -> None:
+    """Stand in for what a test leaves out."""
+
+
+def refuse(*_: object) -> None:
+    """Stand in for `renameat2` on a file system that has none of its flags."""
+    raise renameat.Unsupported(errno.EINVAL, os.strerror(errno.EINVAL))
+
+
+def full(where: Path) -> Scene:
+    """Return a scene with every sort of step, and a file of the user beside it."""
+    where.mkdir()
+    base, agent, moved, gone = everything()
+    made = Scene(where / "ws", where / "merges", base, agent, moved, gone)
+    (made.root / "mine").write_text("not part of it\n")
+    return made
+
+
+def ticks_of(where: Path) -> list[str]:
+    """Return the names of all steps of that scene's merge."""
+    names: list[str] = []
+    full(where).merge(tick=names.append)
+    return names
+
+
+def fail_at(number: int, act: Callable[[], None]) -> Callable[[str], None]:
+    """Return a tick that acts when it is called for the `number`th time."""
+    count = iter(range(1 << 30))
+
+    def tick(_name: str) -> None:
+        if next(count) == number:
+            act()
+
+    return tick
+
+
+def die() -> None:
+    """End this process as a crash would."""
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def run_and_die(work: Callable[[], object]) -> int:
+    """Run something in a forked child that is meant to be killed; its wait status."""
+    child = os.fork()
+    if child == 0:
+        try:
+            work()
+        finally:
+            os._exit(0)
+    return os.waitpid(child, 0)[1]
