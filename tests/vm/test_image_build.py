@@ -202,7 +202,7 @@ def test_missing_programs_are_named_with_the_command_that_brings_them(
     assert caught.value.hint == "sudo apt-get install mmdebstrap squashfs-tools"
 
 
-TARGETS = """\
+TARGETS: str = """\
 Debian trixie scheme://one/debian trixie main
 Debian trixie-updates scheme://one/debian trixie-updates main
 Debian trixie-security scheme://two/debian trixie-security main
@@ -212,7 +212,7 @@ NodeSource nodistro scheme://three nodistro main
 
 
 def test_sources_are_the_hosts_own_debian_ones(monkeypatch: pytest.MonkeyPatch) -> None:
-    _apt_prints(monkeypatch, TARGETS.splitlines())
+    _apt_prints(monkeypatch, list[str](TARGETS.splitlines()))
     found = packages.host_sources()
     assert found.suite == "trixie"
     assert [line.split()[-2:] for line in found.lines] == [
@@ -228,6 +228,26 @@ def test_a_host_of_another_distribution_gets_debian_stable(
     rows = ["Ubuntu noble scheme://one/ubuntu noble main"]
     _apt_prints(monkeypatch, rows)
     assert packages.host_sources() == packages.Sources("stable", ())
+
+
+def test_an_ordinary_user_needs_a_range_of_user_ids(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "geteuid", _ordinary)
+    monkeypatch.setattr(tools, "find", str)
+    monkeypatch.setattr(packages, "_SUBORDINATE", tmp_path / "subuid")
+    for text in (None, "somebody:1:65536\n"):
+        if text:
+            (tmp_path / "subuid").write_text(text)
+        with pytest.raises(HostLacks, match="range of user ids") as caught:
+            packages.require_bootstrap()
+        assert caught.value.hint.startswith("sudo usermod --add-subuids")
+    (tmp_path / "subuid").write_text("4242:100000:65536\n")
+    packages.require_bootstrap()
+
+
+def _ordinary() -> int:
+    return 4242
 
 
 def test_only_the_network_settings_of_apt_are_taken(monkeypatch: pytest.MonkeyPatch) -> None:

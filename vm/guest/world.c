@@ -76,8 +76,8 @@ void mount_disks(void) {
     static const struct mounting layers[] = {
         {"world", "/world", "overlay", PLAIN, OVERLAY("/base", "/scratch/root")},
         {"workspace", "/world/workspace", "overlay", PLAIN, OVERLAY("/ws", "/scratch/ws")},
-        {"run", "/world/run", "tmpfs", PLAIN, "mode=755"},
-        {"tmp", "/world/tmp", "tmpfs", PLAIN, "mode=1777"},
+        {"run", "/world/run", "tmpfs", PLAIN, "mode=755,size=10%"},
+        {"tmp", "/world/tmp", "tmpfs", PLAIN, "mode=1777,size=40%"},
     };
     mount_disk("base", (struct mounting){.to = "/base", "squashfs", MS_RDONLY | PLAIN, NULL});
     mount_disk("ws0", (struct mounting){.to = "/ws", "squashfs", MS_RDONLY | PLAIN, NULL});
@@ -101,7 +101,7 @@ static void furnish(void) {
         {"/nodes", "/world/dev", NULL, MS_BIND, NULL},
         /* the toolkit's terminals, so that a name means the same on both sides */
         {"/dev/pts", "/world/dev/pts", NULL, MS_BIND, NULL},
-        {"shm", "/world/dev/shm", "tmpfs", PLAIN, "mode=1777"},
+        {"shm", "/world/dev/shm", "tmpfs", PLAIN, "mode=1777,size=20%"},
         {"/session/hosts", "/world/etc/hosts", NULL, MS_BIND, NULL},
         {"/session/hostname", "/world/etc/hostname", NULL, MS_BIND, NULL},
         {"proc", "/world/proc", "proc", BARE, NULL},

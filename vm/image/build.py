@@ -19,7 +19,7 @@ from blake3 import blake3
 from vm.errors import ImageMissing, VMError
 from vm.image import guest, packages, store, toolkit
 from vm.image.modules import module_closure
-from vm.image.tools import Watch, find, one_sentence, require, run, spawn, sync_file
+from vm.image.tools import Watch, find, one_sentence, run, spawn, sync_file
 from vm.image.vmlinux import extract_vmlinux
 
 if TYPE_CHECKING:
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 Progress = Callable[[str, float], None]
 """Called with what is being done (a short phrase) and the share done so far, 0.0 to 1.0."""
 
-_TOOLS = ("apt-config", "mmdebstrap", "mksquashfs")
 _BUILDING = ".building-"
 _SQUASHFS = (
     *("-tar", "-noappend", "-root-mode", "755", "-no-progress", "-quiet"),
@@ -63,7 +62,7 @@ def build_image(
             older = None if force else _older(folder)
             if older and older.toolkit_source == toolkit_source():
                 return store.image_set(folder.resolve(), older)
-            require(*_TOOLS)
+            packages.require_bootstrap()
             init = guest.guest_init(store_folder)
             with tempfile.TemporaryDirectory(prefix=_BUILDING, dir=folder.parent) as scratch:
                 fresh = _Build(name, Path(scratch), init, progress)
@@ -85,7 +84,7 @@ def toolkit_source() -> str:
 
 def base_source() -> str:
     """Return blake3 (hex) of what decides the base system besides the distribution."""
-    return blake3((Path(__file__).parent / "packages.py").read_bytes()).hexdigest()
+    return blake3(repr((packages.BASE_OPTIONS, _SQUASHFS)).encode()).hexdigest()
 
 
 def _older(folder: Path) -> store.ImageRecord | None:

@@ -6,12 +6,15 @@ the host work for the image. Elsewhere it is Debian stable from mmdebstrap's own
 
 from __future__ import annotations
 
+import os
+import pwd
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vm.image.tools import Watch, find, run, spawn
+from vm.errors import HostLacks
+from vm.image.tools import Watch, find, require, run, spawn
 
 if TYPE_CHECKING:
     import subprocess
@@ -26,12 +29,31 @@ BASE_PACKAGES = (
 BUILD_SECONDS = 1800.0
 """A slow mirror's time; beyond it something hangs."""
 
+_SUBORDINATE = Path("/etc/subuid")
 _KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 _UNUSED = ("doc", "man", "info", "locale", "groff", "lintian", "bug")
 _TARGETS = "$(ORIGIN) $(CODENAME) $(REPO_URI) $(RELEASE) $(COMPONENT)"
 _NETWORK = re.compile(r"^Acquire::(http|https|Retries|Check-Date|Check-Valid-Until)\b.*")
 _PACKAGE = re.compile(r"^package (\S+)$")
 _STAGE = re.compile(r"^I: (.+?)\.*$")
+
+
+def require_bootstrap() -> None:
+    """Raise HostLacks unless mmdebstrap can work here: as root, or in a user namespace."""
+    require("apt-config", "mmdebstrap", "mksquashfs")
+    if os.geteuid() == 0:
+        return
+    require("newuidmap")
+    try:
+        name = pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:
+        name = str(os.geteuid())
+    owners = _SUBORDINATE.read_text().splitlines() if _SUBORDINATE.is_file() else []
+    if not any(line.split(":")[0] in (name, str(os.geteuid())) for line in owners):
+        raise HostLacks(
+            f"The user {name} has no range of user ids to build an image with.",
+            f"sudo usermod --add-subuids 100000-165535 --add-subgids 100000-165535 {name}",
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,16 +119,7 @@ def unpack_toolkit(scratch: Path, said: Callable[[str], None]) -> Bootstrap:
 
 def install_base(scratch: Path, said: Callable[[str], None]) -> Bootstrap:
     """Start installing the base system of the agent's world."""
-    query = "dpkg-query -W -f 'package ${Package}_${Version}_${Architecture}\\n'"
-    options = [
-        "--variant=apt",
-        f"--include={','.join(BASE_PACKAGES)}",
-        *(f"--dpkgopt=path-exclude=/usr/share/{name}/*" for name in _UNUSED),
-        "--dpkgopt=path-include=/usr/share/locale/locale.alias",
-        f'--customize-hook=chroot "$1" {query} >&2',
-        *(f"--customize-hook={step}" for step in _WORLD),
-    ]
-    return _bootstrap(options, scratch, said)
+    return _bootstrap(list(BASE_OPTIONS), scratch, said)
 
 
 _WORLD = (
@@ -125,6 +138,18 @@ _WORLD = (
     'rm -rf "$1"/var/cache/debconf/*-old "$1"/var/lib/dpkg/*-old',
 )
 """Finishing touches, each run by a shell with the new root as `$1`."""
+
+
+_QUERY = "dpkg-query -W -f 'package ${Package}_${Version}_${Architecture}\\n'"
+BASE_OPTIONS = (
+    "--variant=apt",
+    f"--include={','.join(BASE_PACKAGES)}",
+    *(f"--dpkgopt=path-exclude=/usr/share/{name}/*" for name in _UNUSED),
+    "--dpkgopt=path-include=/usr/share/locale/locale.alias",
+    f'--customize-hook=chroot "$1" {_QUERY} >&2',
+    *(f"--customize-hook={step}" for step in _WORLD),
+)
+"""Everything that decides the base system, apart from what the mirror holds that day."""
 
 
 def _bootstrap(options: list[str], scratch: Path, said: Callable[[str], None]) -> Bootstrap:

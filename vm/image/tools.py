@@ -24,6 +24,7 @@ PACKAGES = {
     "mksquashfs": "squashfs-tools",
     "mkfs.ext4": "e2fsprogs",
     "musl-gcc": "musl-tools",
+    "newuidmap": "uidmap",
     "zstd": "zstd",
 }
 """The package (Debian and Ubuntu name) that brings each program."""
