@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from vm.machine.identity import Identity
 
-MAX_UNSENT = 8 << 20
+MAX_UNSENT = 32 << 20
 """Bytes we hold for a guest that does not read; beyond it the connection ends.
 
 Channel windows bound what we send of our own (OpenSSH grants 2 MiB a channel); answers to requests
