@@ -110,7 +110,7 @@ class DiffPane(LineView, can_focus=True):
         if tuple(decisions) != self.decisions:
             self.decisions = tuple(decisions)
             self._overview = None
-            self.redraw()
+            self.refresh()
 
     def set_spans(self, key: str, side: Side, spans: Spans) -> None:
         """Colour one side, unless another document is shown by now."""
@@ -145,7 +145,7 @@ class DiffPane(LineView, can_focus=True):
         """Mark every place where a text stands."""
         if text != self.find:
             self.find = text
-            self.redraw()
+            self.refresh()
 
     def _rows_changed(self) -> None:
         self._painter = None
@@ -245,7 +245,7 @@ class DiffPane(LineView, can_focus=True):
         """Draws rows of the current document."""
         assert self.document is not None
         if self._painter is None:
-            plain = self.app.no_color or self.app.current_theme.ansi
+            plain = self.host.no_color or self.host.current_theme.ansi
             self._painter = RowPainter(self.document, self.paint, self.glyphs, plain=plain)
         return self._painter
 
@@ -351,11 +351,11 @@ class DiffPane(LineView, can_focus=True):
 
     def on_focus(self) -> None:
         """Show where the keys go."""
-        self.redraw()
+        self.refresh()
 
     def on_blur(self) -> None:
         """Show that the keys go elsewhere."""
-        self.redraw()
+        self.refresh()
 
     # Moving
 
@@ -364,7 +364,7 @@ class DiffPane(LineView, can_focus=True):
         row = max(0, min(row, self.total_rows - 1))
         self.cursor = row
         self._show_cursor(center=center)
-        self.redraw()
+        self.refresh()
         self.post_message(self.CursorMoved(self))
 
     def go_to_unit(self, unit: int) -> None:
@@ -405,7 +405,7 @@ class DiffPane(LineView, can_focus=True):
         """Show columns further right or left, on both sides."""
         if not self.wrap_lines:
             self.side_scroll = max(0, self.side_scroll + direction * SIDE_STEP)
-            self.redraw()
+            self.refresh()
 
     def action_unfold(self) -> None:
         """Show the lines that the row under the cursor stands for."""

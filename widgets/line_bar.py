@@ -29,13 +29,13 @@ class LineBar(Horizontal):
         display: none;
         height: 1;
         width: 1fr;
-        background: $raised;
+        background: $panel;
         &.-open { display: block; }
         & > Static { width: auto; color: $accent; text-style: bold; padding: 0 1; }
-        & > #line-count { color: $muted; text-style: none; }
+        & > #line-count { color: $text-muted; text-style: none; }
         & > Input {
             width: 1fr; height: 1; border: none; padding: 0;
-            background: $raised; color: $foreground;
+            background: $panel; color: $foreground;
             &:focus { border: none; }
         }
     }

@@ -133,7 +133,7 @@ class LineList(LineView, Generic[Item], can_focus=True):
         if position < 0 or position == self.cursor:
             return
         self.cursor = position
-        self.redraw()
+        self.refresh()
         self._show_cursor()
         key = self.current_key
         if tell and key is not None:
@@ -162,11 +162,11 @@ class LineList(LineView, Generic[Item], can_focus=True):
 
     def on_focus(self) -> None:
         """Show where the keys go."""
-        self.redraw()
+        self.refresh()
 
     def on_blur(self) -> None:
         """Show that the keys go elsewhere."""
-        self.redraw()
+        self.refresh()
 
     # What the user does
 

@@ -7,7 +7,7 @@ effect on these widgets, and colour filters (NO_COLOR) are applied here, once fo
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from textual.geometry import Size
 from textual.scroll_view import ScrollView
@@ -17,6 +17,7 @@ from themes.glyphs import UNICODE, Glyphs
 from widgets.paint import Paint
 
 if TYPE_CHECKING:
+    from textual.app import App
     from textual.geometry import Region
     from textual.theme import Theme
 
@@ -43,15 +44,20 @@ class LineView(ScrollView):
         self._strips: dict[object, Strip] = {}
 
     @property
+    def host(self) -> App[object]:
+        """The application; Textual leaves the type of its result unknown."""
+        return cast("App[object]", self.app)  # pyright: ignore[reportUnknownMemberType]
+
+    @property
     def paint(self) -> Paint:
         """The styles of the running theme."""
         if self._paint is None:
-            self._paint = Paint.of(self.app)
+            self._paint = Paint.of(self.host)
         return self._paint
 
     def on_mount(self) -> None:
         """Follow theme changes."""
-        self.app.theme_changed_signal.subscribe(self, self._theme_changed)
+        self.host.theme_changed_signal.subscribe(self, self._theme_changed)
 
     def _theme_changed(self, _theme: Theme) -> None:
         self._paint = None
@@ -95,7 +101,7 @@ class LineView(ScrollView):
         found = self._strips.get(key)
         if found is None:
             found = self._strips[key] = self.filtered(self.draw_row(row, width))
-            if len(self._strips) > CACHED_STRIPS:
+            if len(self._strips) > CACHED_STRIPS:  # the one that was drawn first goes
                 del self._strips[next(iter(self._strips))]
         return found
 

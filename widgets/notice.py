@@ -30,7 +30,7 @@ class NoticeLine(LineView):
     """Not there while there is nothing to say; wraps into as many lines as the text needs."""
 
     DEFAULT_CSS = """
-    NoticeLine { height: auto; max-height: 4; width: 1fr; background: $raised; display: none; }
+    NoticeLine { height: auto; max-height: 4; width: 1fr; background: $panel; display: none; }
     NoticeLine.-shown { display: block; }
     """
     MAX_LINES = 4
@@ -44,7 +44,7 @@ class NoticeLine(LineView):
         """Say something, or nothing."""
         self.value = value
         self.set_class(value is not None, "-shown")
-        self._lay_out(self.app.size.width)
+        self._lay_out(self.host.size.width)
 
     def on_resize(self) -> None:
         """Wrap for the new width."""

@@ -37,7 +37,7 @@ class Placard(Static):
         height: 1fr;
         content-align: center middle;
         text-align: center;
-        color: $muted;
+        color: $text-muted;
         padding: 0 2;
     }
     """

@@ -125,7 +125,7 @@ class FleetScreen(WorkScreen):
         """Keep ages and signs moving."""
         super().on_mount()
         self.set_interval(AGE_SECONDS, self._tick)
-        if self.app.animation_level != "none":
+        if self.cloche.animation_level != "none":
             self.set_interval(BEAT_SECONDS, self._beat)
 
     # Parts
@@ -336,7 +336,7 @@ class FleetScreen(WorkScreen):
     def action_new(self) -> None:
         """Ask what to start."""
         dialog = NewSessionDialog(self.cloche.fleet.agents(), self.cloche.workspace, self.glyphs)
-        self.app.push_screen(dialog, self._start_chosen)
+        self.cloche.push_screen(dialog, self._start_chosen)
 
     def _start_chosen(self, wanted: NewSession | None) -> None:
         if wanted is not None:
@@ -550,7 +550,7 @@ class FleetScreen(WorkScreen):
         self.ask(
             f"The agent wants to put {len(text)} {noun} on your clipboard.",
             {
-                "y": Choice("let it", lambda: self.app.copy_to_clipboard(text)),
+                "y": Choice("let it", lambda: self.cloche.copy_to_clipboard(text)),
                 "escape": Choice("no"),
             },
         )

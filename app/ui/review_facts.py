@@ -25,15 +25,11 @@ LETTERS = {
 }
 
 
-def file_row(change: FileChange, arrow: str) -> FileRow:
+def file_row(change: FileChange) -> FileRow:
     """Return the list's row for a changed file."""
-    path = safe_name(change.path).text
-    if change.old_path:
-        old = safe_name(change.old_path).text
-        path = f"{path} {arrow.replace('→', '←')} {old}" if arrow == "→" else f"{path} < {old}"
     return FileRow(
         key=change.path,
-        path=path,
+        path=safe_name(change.path).text,
         decision=change.decision,
         letter=LETTERS[change.kind],
         added=change.added,

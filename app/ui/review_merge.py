@@ -58,7 +58,7 @@ class MergeKeys(WorkScreen):
         if self.changes is not None:
             self.conflicts = message.report.conflicts
             facts = merge_facts(self.changes, message.report)
-            self.app.push_screen(MergeDialog(facts, self.glyphs), self._merge_answered)
+            self.cloche.push_screen(MergeDialog(facts, self.glyphs), self._merge_answered)
 
     def _merge_answered(self, write: bool | None) -> None:
         if write and self.session is not None:
@@ -72,7 +72,7 @@ class MergeKeys(WorkScreen):
         self.last_merge = report if report.written else self.last_merge
         if self.changes is not None:
             facts = merge_facts(self.changes, report)
-            self.app.push_screen(MergedDialog(facts, self.glyphs), self._merged_answered)
+            self.cloche.push_screen(MergedDialog(facts, self.glyphs), self._merged_answered)
         self.show_head()
 
     def _merged_answered(self, take_back: bool | None) -> None:

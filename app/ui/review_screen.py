@@ -206,6 +206,9 @@ class ReviewScreen(MergeKeys):
         self.changes: Changes | None = None
         self.pending: Changes | None = None
         self.loaded: LoadedFile | None = None
+        self.shown_files: list[FileChange] = []
+        """The files in the order of the list."""
+        self._by_path: dict[str, FileChange] = {}
         self.path = ""
         self.layout_choice: Layout | None = None
         self._files: dict[str, LoadedFile] = {}
@@ -254,14 +257,15 @@ class ReviewScreen(MergeKeys):
         return self.query_one(FileList)
 
     @property
-    def shown_files(self) -> list[FileChange]:
-        """The files in the order of the list."""
-        return [] if self.changes is None else in_order(self.changes.files)
-
-    @property
     def change(self) -> FileChange | None:
         """The file that is shown."""
-        return next((file for file in self.shown_files if file.path == self.path), None)
+        return self._by_path.get(self.path)
+
+    def _keep(self, changes: Changes) -> None:
+        """Keep the changes, with the files in the order of the list."""
+        self.changes = changes
+        self.shown_files = in_order(changes.files)
+        self._by_path = {file.path: file for file in self.shown_files}
 
     @property
     def units(self) -> list[HunkInfo]:
@@ -378,10 +382,10 @@ class ReviewScreen(MergeKeys):
         self._recorded = frozenset()
         if self.changes is None or message.wanted or newer.generation == self.changes.generation:
             self.pending = None
-            self.changes = newer
+            self._keep(newer)
         else:
             self.pending = newer
-            self.changes = with_decisions(self.changes, newer)
+            self._keep(with_decisions(self.changes, newer))
         self.show_changes()
 
     @on(FileLoaded)
@@ -439,7 +443,7 @@ class ReviewScreen(MergeKeys):
         """Show files and decisions as they are now."""
         line = self.query_one(LineBar)
         needle = line.text.lower() if line.is_open and self._filtering else ""
-        rows = [file_row(file, self.glyphs.rename) for file in self.shown_files]
+        rows = [file_row(file) for file in self.shown_files]
         self.files.set_items([row for row in rows if needle in row.path.lower()])
         self.show_head()
         self._show_nothing(not self.shown_files)
@@ -690,7 +694,7 @@ class ReviewScreen(MergeKeys):
 
     def action_leave(self) -> None:
         """Go back to the fleet; decisions are kept."""
-        self.app.pop_screen()
+        self.cloche.pop_screen()
 
     # Find
 

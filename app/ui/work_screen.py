@@ -88,7 +88,7 @@ class WorkScreen(Screen[None]):
     @property
     def cloche(self) -> ClocheApp:
         """The application, with its own type."""
-        return cast("ClocheApp", self.app)
+        return cast("ClocheApp", self.app)  # pyright: ignore[reportUnknownMemberType]
 
     def compose(self) -> ComposeResult:
         """Put the body between the top line and the key line."""

@@ -3,13 +3,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from textual.widgets import Input
 
 from app.errors import AppError
 from app.ui.dialogs import NewSessionDialog
 from app.ui.fleet_screen import FleetScreen
 from app.ui.help_screen import HelpScreen
 from app.ui.review_screen import ReviewScreen
-from tests.doubles.pilots import press, settle, until
+from tests.doubles.pilots import press, screen_text, settle, until
 from tests.doubles.scenes import WORKSPACE, sessions, workstation
 from widgets.key_bar import KeyBar
 from widgets.pane_header import PaneHeader
@@ -284,7 +285,7 @@ async def test_the_next_session_that_needs_me_and_nobody() -> None:
     app, _, _ = workstation()
     async with app.run_test(size=SIZE) as pilot:
         await settle(pilot)
-        found = []
+        found: list[str | None] = []
         for _ in range(4):
             await press(pilot, "exclamation_mark")
             found.append(fleet_of(app).rail.current_key)
@@ -463,7 +464,7 @@ async def test_the_workspace_of_the_new_session_is_this_one() -> None:
     async with app.run_test(size=SIZE) as pilot:
         await settle(pilot)
         await press(pilot, "n")
-        assert app.screen.query_one("#workspace").value == str(WORKSPACE)  # type: ignore[attr-defined]
+        assert app.screen.query_one("#workspace", Input).value == str(WORKSPACE)
 
 
 async def test_hostile_names_are_shown_whole_and_printable() -> None:
@@ -473,9 +474,6 @@ async def test_hostile_names_are_shown_whole_and_printable() -> None:
         await settle(pilot)
         fleet.update("s1", name="a\x1b]52;c;x\x07[/bold]\u202e", message="\x9b2J")
         await settle(pilot)
-        shown = "\n".join(
-            "".join(segment.text for segment in strip)
-            for strip in app.screen._compositor.render_strips()
-        )
+        shown = screen_text(pilot)
         assert "[/bold]" in shown
         assert not any(char in shown for char in "\x1b\x07\x9b\u202e")

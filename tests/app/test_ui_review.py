@@ -10,7 +10,7 @@ from app.ui.dialogs import MergedDialog, MergeDialog
 from app.ui.fleet_screen import FleetScreen
 from app.ui.review_screen import ReviewScreen
 from tests.doubles.keeper import FakeFile, FakeSession
-from tests.doubles.pilots import press, settle, until
+from tests.doubles.pilots import press, screen_text, settle, until
 from tests.doubles.scenes import changed_files, sessions, workstation
 from widgets.info_line import InfoLine
 from widgets.line_bar import LineBar
@@ -304,7 +304,8 @@ async def test_folds_open_by_enter_and_the_whole_file_by_o(review: Review) -> No
     await review.keys("g", "enter")
     assert pane.total_rows > before
     await review.keys("o")
-    rows = pane.document.rows.rows(0, pane.total_rows) if pane.document else []
+    assert pane.document is not None
+    rows = pane.document.rows.rows(0, pane.total_rows)
     assert all(row.kind != "fold" for row in rows)
     await review.keys("G", "g", "pagedown", "pageup", "j", "k")
 
@@ -491,10 +492,7 @@ async def test_every_file_is_shown_printable(review: Review) -> None:
     review.keeper.files.append(evil)
     await review.keys("R")
     await review.open(evil.path)
-    shown = "\n".join(
-        "".join(segment.text for segment in strip)
-        for strip in review.app.screen._compositor.render_strips()
-    )
+    shown = screen_text(review.pilot)
     assert "vil" in shown
     assert not any(char in shown for char in "\x1b\x07\x9b\u202e")
     assert "Hidden or reordering characters" in shown

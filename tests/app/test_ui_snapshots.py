@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import pytest
 
+from app.ui.review_screen import ReviewScreen
 from tests.doubles import scenes
 from tests.doubles.pilots import press, settle, until
 from tests.doubles.scenes import workstation
@@ -27,11 +28,16 @@ class Compare(Protocol):
     ) -> bool: ...
 
 
+def clock(_format: str) -> str:
+    """Return the time of day at which all pictures are made."""
+    return "14:02"
+
+
 @pytest.fixture(autouse=True)
 def _still(monkeypatch: pytest.MonkeyPatch) -> None:
     """Hold the clock and everything that moves."""
     monkeypatch.setattr(time, "time", lambda: NOW)
-    monkeypatch.setattr(time, "strftime", lambda *_: "14:02")
+    monkeypatch.setattr(time, "strftime", clock)
     monkeypatch.setenv("TEXTUAL_ANIMATIONS", "none")
     monkeypatch.setattr("textual.constants.TEXTUAL_ANIMATIONS", "none")
 
@@ -41,16 +47,16 @@ async def in_review(pilot: Pilot[None]) -> None:
     await settle(pilot)
     await press(pilot, "r")
     screen = pilot.app.screen
-    await until(pilot, lambda: getattr(screen, "loaded", None) is not None)
-    screen.open_file("src/tokenizer.py", 0)  # type: ignore[attr-defined]
-    pane = screen.pane  # type: ignore[attr-defined]
-    await until(
-        pilot,
-        lambda: (
-            getattr(screen.loaded, "path", "") == "src/tokenizer.py"  # type: ignore[attr-defined]
-            and set(pane.document.spans) == {"old", "new"}
-        ),
-    )
+    assert isinstance(screen, ReviewScreen)
+    await until(pilot, lambda: screen.loaded is not None)
+    screen.open_file("src/tokenizer.py", 0)
+
+    def coloured() -> bool:
+        document = screen.pane.document
+        right = screen.loaded is not None and screen.loaded.path == "src/tokenizer.py"
+        return right and document is not None and set(document.spans) == {"old", "new"}
+
+    await until(pilot, coloured)
     await press(pilot, "space", "x")
 
 

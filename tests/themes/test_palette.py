@@ -7,7 +7,12 @@ from rich.cells import cell_len
 from textual.color import Color
 
 from themes.glyphs import ASCII, UNICODE, Glyphs
-from themes.palette import BUILTIN, ThemeError, builtin_palettes, parse_palette
+from themes.palette import BUILTIN, Palette, ThemeError, builtin_palettes, parse_palette
+
+
+def name_of(palette: Palette) -> str:
+    return palette.name
+
 
 COLOURED = [palette for palette in builtin_palettes().values() if not palette.ansi]
 READABLE = 4.5
@@ -21,9 +26,9 @@ def test_one_dark_one_light_one_of_the_terminals_own_colours() -> None:
     assert found["cloche-ansi"].ansi
 
 
-@pytest.mark.parametrize("palette", builtin_palettes().values(), ids=lambda p: p.name)
-def test_every_token_is_a_colour(palette: object) -> None:
-    for token, value in palette.tokens().items():  # type: ignore[attr-defined]
+@pytest.mark.parametrize("palette", builtin_palettes().values(), ids=name_of)
+def test_every_token_is_a_colour(palette: Palette) -> None:
+    for token, value in palette.tokens().items():
         assert Color.parse(value), token
 
 
@@ -32,9 +37,9 @@ def test_the_ansi_theme_names_only_the_terminals_colours() -> None:
     assert all(value.startswith("ansi_") for value in palette.tokens().values())
 
 
-@pytest.mark.parametrize("palette", COLOURED, ids=lambda p: p.name)
-def test_text_is_readable_on_every_surface(palette: object) -> None:
-    tokens: dict[str, str] = palette.tokens()  # type: ignore[attr-defined]
+@pytest.mark.parametrize("palette", COLOURED, ids=name_of)
+def test_text_is_readable_on_every_surface(palette: Palette) -> None:
+    tokens: dict[str, str] = palette.tokens()
     surfaces = ("background", "surface", "panel", "raised", "selection", "selection-quiet")
     for surface in surfaces:
         assert contrast(tokens["foreground"], tokens[surface]) >= READABLE
@@ -43,9 +48,9 @@ def test_text_is_readable_on_every_surface(palette: object) -> None:
             assert contrast(tokens[text], tokens[surface]) >= READABLE, (text, surface)
 
 
-@pytest.mark.parametrize("palette", COLOURED, ids=lambda p: p.name)
-def test_code_is_readable_on_changed_lines(palette: object) -> None:
-    tokens: dict[str, str] = palette.tokens()  # type: ignore[attr-defined]
+@pytest.mark.parametrize("palette", COLOURED, ids=name_of)
+def test_code_is_readable_on_changed_lines(palette: Palette) -> None:
+    tokens: dict[str, str] = palette.tokens()
     syntax = [token for token in tokens if token.startswith("syntax-")]
     for side in ("added", "removed"):
         mark = tokens[f"diff-{side}-mark"]
