@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from collections import deque
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from itertools import islice
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from dulwich.errors import ChecksumMismatch, NotTreeError, ObjectFormatException
 from dulwich.index import SerializedIndexEntry
 from dulwich.object_store import DiskObjectStore
 from dulwich.objects import Commit, Tag, parse_tree
@@ -27,11 +27,9 @@ MAX_PATHS: Final = 1000
 MAX_TREE_DEPTH: Final = 512
 
 _TREE_MODE: Final = 0o040000
-_READ_ERRORS: Final = (
-    *(KeyError, ValueError, OSError, AssertionError, EOFError),
-    *(ChecksumMismatch, NotTreeError, ObjectFormatException),
-)
-"""What damaged or missing objects make the reader raise (zlib's error is turned into these)."""
+
+MAX_FILES: Final = 1_000_000
+"""Most files of a tree that stand in for an index; crafted trees can name far more."""
 
 
 @dataclass(slots=True)
@@ -40,6 +38,17 @@ class History:
 
     paths: set[bytes] = field(default_factory=set[bytes])
     cut: bool = False
+
+
+class Node(NamedTuple):
+    """What is wanted of a commit."""
+
+    tree: bytes
+    parents: tuple[bytes, ...]
+
+
+class TooManyFiles(Exception):
+    """A tree names more than MAX_FILES files."""
 
 
 class Objects:
@@ -58,7 +67,7 @@ class Objects:
         """Close the packs."""
         self._store.close()
 
-    def commit(self, name: bytes) -> Commit | None:
+    def commit(self, name: bytes) -> Node | None:
         """Read a commit, through tags; None when it is none or cannot be read."""
         try:
             found = self._store[name]  # type: ignore[index]
@@ -66,19 +75,21 @@ class Objects:
                 if not isinstance(found, Tag):
                     break
                 found = self._store[found.object[1]]
-        except _READ_ERRORS:
+            if isinstance(found, Commit):
+                return Node(bytes(found.tree), tuple(map(bytes, found.parents)))
+        except Exception:  # a damaged or crafted object makes the reader raise anything
             return None
-        return found if isinstance(found, Commit) else None
+        return None
 
     def tree(self, name: bytes) -> list[tuple[bytes, int, bytes]]:
         """Read a tree's rows (name, mode, object); empty when it cannot be read."""
         try:
             _, raw = self._store.get_raw(name)  # type: ignore[arg-type]
             return list(parse_tree(raw, self._format.oid_length))
-        except _READ_ERRORS:
+        except Exception:  # a damaged or crafted object makes the reader raise anything
             return []
 
-    def files(self, commit: Commit) -> Iterator[tuple[bytes, int, bytes]]:
+    def files(self, commit: Node) -> Iterator[tuple[bytes, int, bytes]]:
         """Walk a commit's tree: path, mode and object of everything that is no folder."""
         stack = [(b"", commit.tree, 0)]
         while stack:
@@ -91,9 +102,14 @@ class Objects:
 
 
 def head_entries(objects: Objects, head: bytes) -> list[SerializedIndexEntry]:
-    """Make index entries from HEAD's tree, for an index that cannot be read."""
+    """Make index entries from HEAD's tree, for an index that cannot be read.
+
+    Raises TooManyFiles.
+    """
     commit = objects.commit(head)
-    rows = sorted(objects.files(commit)) if commit else []
+    rows = sorted(islice(objects.files(commit), MAX_FILES + 1)) if commit else []
+    if len(rows) > MAX_FILES:
+        raise TooManyFiles
     return [
         SerializedIndexEntry(path, (0, 0), (0, 0), 0, 0, mode, 0, 0, 0, item, 0, 0)  # type: ignore[arg-type]
         for path, mode, item in rows
@@ -108,11 +124,14 @@ def scan(objects: Objects, heads: Iterable[bytes], seconds: float, commits: int)
     known = set(waiting)
     trees: set[tuple[bytes, bytes]] = set()
     while waiting and not history.cut:
-        commit = objects.commit(waiting.popleft())
         commits -= 1
+        if commits < 0 or time.monotonic() > deadline:
+            history.cut = True
+            break
+        commit = objects.commit(waiting.popleft())
         if commit is None:
             continue
-        history.cut = commits < 0 or not _scan_tree(objects, commit, trees, history, deadline)
+        history.cut = not _scan_tree(objects, commit, trees, history, deadline)
         fresh = [parent for parent in commit.parents if parent not in known]
         known.update(fresh)
         waiting.extend(fresh)
@@ -121,13 +140,13 @@ def scan(objects: Objects, heads: Iterable[bytes], seconds: float, commits: int)
 
 def _scan_tree(
     objects: Objects,
-    commit: Commit,
+    commit: Node,
     seen: set[tuple[bytes, bytes]],
     history: History,
     deadline: float,
 ) -> bool:
     """Look at the trees of one commit that no other had; False when the budget is spent."""
-    stack = [(b"", bytes(commit.tree), 0)]
+    stack = [(b"", commit.tree, 0)]
     while stack:
         folder, name, depth = stack.pop()
         if (folder, name) in seen:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from snapshot.display import printable
 from snapshot.git_config import BadConfig, parse
 from snapshot.git_dir import Dir, find
-from snapshot.git_history import Objects, head_entries
+from snapshot.git_history import Objects, TooManyFiles, head_entries
 from snapshot.git_index import MAX_BYTES as MAX_INDEX
 from snapshot.git_index import GitIndex, UnreadableIndex
 from snapshot.git_sanitise import minimal, object_hash, sanitise, uses_worktree_config
@@ -199,6 +199,8 @@ class GitRepo:
         objects = self.objects()
         try:
             entries = head_entries(objects, self._head_object() or b"")
+        except TooManyFiles:
+            return None
         finally:
             objects.close()
         return GitIndex(self.prefix, self._hash, entries).prepared()
