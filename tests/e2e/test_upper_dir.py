@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.e2e import vmlab
-from vm.machine.bulk import GuestError
+from vm.machine.bulk import BulkClient, GuestError
 
 if TYPE_CHECKING:
     from vm.machine.entries import UpperEntry
@@ -100,6 +101,32 @@ async def test_a_large_file_and_the_caps_of_a_list(forked_vm: LabVM) -> None:
     assert (await bulk.list_upper("workspace", 1000, 2000)).truncated
     big = (await _entries(forked_vm))[b"big"]
     assert len(await _content(forked_vm, big, 20_000_000)) == 20_000_000
+
+
+async def test_bulk_links_that_are_cut_in_the_middle(forked_vm: LabVM) -> None:
+    """Cut while a list or a file is on its way: the next link begins clean."""
+    await forked_vm.sh("cd /workspace; head -c 3000000 /dev/zero > big; mkdir m")
+    await forked_vm.sh("cd /workspace/m; touch $(seq 500)")
+    big = (await _entries(forked_vm))[b"big"]
+    await (await forked_vm.bulk()).close()
+    path, token = forked_vm.spec.bulk_socket, forked_vm.identity.token
+
+    def hang_up(_: bytes) -> None:
+        raise InterruptedError
+
+    for number in range(30):
+        client = await BulkClient.connect(path, token, 20.0)
+        if number % 3 == 0:
+            assert len((await client.list_upper("workspace", 1000, 1 << 20)).entries) == 502
+        elif number % 3 == 1:
+            with pytest.raises(InterruptedError):
+                await client.fetch("workspace", big.path, big.inode, 3_000_000, hang_up)
+        else:
+            asking = asyncio.create_task(client.list_upper("workspace", 1000, 1 << 20))
+            await asyncio.sleep(0)
+            asking.cancel()
+            await asyncio.gather(asking, return_exceptions=True)
+        await client.close()
 
 
 async def test_the_root_tree_is_listed_too(forked_vm: LabVM) -> None:
