@@ -106,7 +106,8 @@ class AgentTerminal:
         finally:
             self._attached = None
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(terminal.close(), DETACH_S)
+                async with asyncio.timeout(DETACH_S):
+                    await terminal.close()
 
     async def _take(self, data: bytes) -> None:
         self.last_output = time.monotonic()

@@ -70,7 +70,8 @@ class House:
         needed = loop.time()
         while loop.time() - needed < idle_s:
             try:
-                await asyncio.wait_for(self._quit.wait(), LOOK_S)
+                async with asyncio.timeout(LOOK_S):
+                    await self._quit.wait()
                 return
             except TimeoutError:
                 if self._keeper.busy or self._control.clients or self._pane.clients:

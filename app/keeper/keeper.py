@@ -15,6 +15,7 @@ from app.keeper.boot import Workshop
 from app.keeper.engine import adopt, boot_guest, orphan, start_machine
 from app.keeper.ledger import Ledger
 from app.keeper.shift import Shift
+from app.keeper.threads import end_tasks
 from app.keeper.tree import Tree
 from app.records import Process, truth
 from snapshot.errors import SnapshotError
@@ -196,9 +197,6 @@ class Keeper:
         await shift.engine.machine.wait_exit()
         if self._shift is not shift or self.ledger.state.state == "stopping":
             return
-        self._shift = None
-        await shift.end()
-        await shift.engine.let_go()
         ended = self.ledger.state.exit_code is not None
         self.ledger.change(
             state="lost",
@@ -206,6 +204,9 @@ class Keeper:
             machine=None,
             message="The machine ended without being told to.",
         )
+        await shift.end()
+        await shift.engine.let_go()
+        self._shift = None
         await self._show_end()
 
     async def _show_end(self) -> None:
@@ -278,10 +279,7 @@ class Keeper:
 
     async def close(self) -> None:
         """Let go of everything; a machine runs on."""
-        for task in (self._begun, self._guard):
-            if task is not None:
-                task.cancel()
-                await asyncio.gather(task, return_exceptions=True)
+        await end_tasks([task for task in (self._begun, self._guard) if task is not None])
         if self._shift is not None:
             await self._shift.end()
             await self._shift.engine.let_go()

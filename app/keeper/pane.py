@@ -8,6 +8,7 @@ Frames: see docs/architecture.md.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from app import pane_frames as frames
 from app.errors import AppError
 from app.keeper.peers import PeerListener
+from app.keeper.threads import end_tasks
 
 if TYPE_CHECKING:
     import socket
@@ -100,10 +102,9 @@ class PaneServer:
         while self._held_back():
             self._acked.clear()
             # wakes by itself as well, so that a client that has gone silent cannot hold the guest
-            try:
-                await asyncio.wait_for(self._acked.wait(), 1.0)
-            except TimeoutError:
-                continue
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(1.0):
+                    await self._acked.wait()
 
     def _held_back(self) -> bool:
         now = time.monotonic()
@@ -115,22 +116,19 @@ class PaneServer:
         reader, writer = await asyncio.open_unix_connection(sock=connection)
         client = _Client(self._record.replay_start())
         self._clients.add(client)
-        sender = asyncio.create_task(self._send(client, writer))
+        halves = [
+            asyncio.create_task(self._send(client, writer)),
+            asyncio.create_task(self._receive(client, reader)),
+        ]
         try:
-            receiver = asyncio.create_task(self._receive(client, reader))
-            done, pending = await asyncio.wait(
-                (sender, receiver), return_when=asyncio.FIRST_COMPLETED
-            )
-            for task in pending:
-                task.cancel()
-            await asyncio.gather(*pending, return_exceptions=True)
+            done, _ = await asyncio.wait(halves, return_when=asyncio.FIRST_COMPLETED)
             for task in done:
                 task.result()
         finally:
-            sender.cancel()
             self._clients.discard(client)
             self._acked.set()
             writer.close()
+            await end_tasks(halves)
 
     async def _send(self, client: _Client, writer: asyncio.StreamWriter) -> None:
         size = self._record.size_at(client.sent)

@@ -11,6 +11,7 @@ import struct
 from typing import TYPE_CHECKING
 
 from app.errors import AppError
+from app.keeper.threads import end_tasks
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -84,9 +85,7 @@ class PeerListener:
     async def close(self) -> None:
         """Stop accepting, end every connection and remove the socket."""
         tasks = [*self._tasks, *([self._accepting] if self._accepting else [])]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await end_tasks(tasks)
         if self._socket is not None:
             self._socket.close()
             with contextlib.suppress(FileNotFoundError):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from app.errors import app_error
 from app.keeper.agent_terminal import AgentTerminal
+from app.keeper.threads import end_tasks
 from snapshot.errors import SnapshotError
 from vm.errors import LinkLost, VMError
 from vm.machine import guest_exec
@@ -69,9 +70,7 @@ class Shift:
 
     async def end(self) -> None:
         """Stop carrying and mirroring; the machine is not touched."""
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await end_tasks(self._tasks)
         self._tasks.clear()
 
     async def take(self, *, freeze: bool = False) -> bool:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 import msgspec
 
 from app.errors import AppError
+from app.keeper.threads import end_tasks
 from app.protocol import PROTOCOL
 from app.rpc import Lines, Request, error_line, notice_line, result_line
 
@@ -74,15 +75,14 @@ class _Conversation:
 
     async def run(self) -> None:
         try:
-            await asyncio.wait_for(self._hello(), HELLO_S)
+            async with asyncio.timeout(HELLO_S):
+                await self._hello()
             while line := await self._lines.next():
                 await self._begin(_parse(line))
         except (AppError, TimeoutError, msgspec.MsgspecError) as error:
             log.info("a client broke the protocol: %s", error)
         finally:
-            for task in self._tasks:
-                task.cancel()
-            await asyncio.gather(*self._tasks, return_exceptions=True)
+            await end_tasks(list(self._tasks))
 
     async def _hello(self) -> None:
         request = _parse(await self._lines.next())

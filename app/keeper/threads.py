@@ -1,4 +1,4 @@
-"""Slow work in a thread, finished even when whoever waits for it is cancelled.
+"""Slow work in threads and loops in tasks, and how both come to a certain end.
 
 A thread cannot be cancelled. If its waiter went on, a snapshot or a write could still be under way
 while the next one begins; so a cancelled waiter stays until the thread is done.
@@ -7,12 +7,15 @@ while the next one begins; so a cancelled waiter stays until the thread is done.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 T = TypeVar("T")
+
+AGAIN_S: Final = 2.0
+"""Seconds after which a task that did not end is cancelled once more."""
 
 
 async def in_thread(work: Callable[[], T]) -> T:
@@ -25,3 +28,17 @@ async def in_thread(work: Callable[[], T]) -> T:
         if not task.cancelled():
             task.exception()  # looked at, so that nobody reports it as forgotten
         raise
+
+
+async def end_tasks(tasks: Sequence[asyncio.Task[None]]) -> None:
+    """Cancel tasks until every one has ended.
+
+    Once is not enough: a cancellation that arrives in the same moment as the result that a task
+    waits for can be swallowed by a library on the way (Python 3.11's own `wait_for` does it).
+    """
+    left = {task for task in tasks if not task.done()}
+    while left:
+        for task in left:
+            task.cancel()
+        _, left = await asyncio.wait(left, timeout=AGAIN_S)
+    await asyncio.gather(*tasks, return_exceptions=True)
