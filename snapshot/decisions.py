@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol, cast
 
 from .errors import StoreDamaged
+from .safe_text import decode, encode
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -228,14 +229,14 @@ def state_of(marks: str) -> State:
 
 
 def _to_json(mark: Mark) -> list[str]:
-    return [os.fsdecode(mark.path), mark.unit, mark.marks]
+    return [decode(mark.path), mark.unit, mark.marks]
 
 
 def _from_json(entry: list[Any]) -> Mark:
     path, unit, marks = (cast("str", part) for part in entry)
     if not set(marks) <= _WORDS.keys():
         raise ValueError(marks)
-    return Mark(os.fsencode(path), unit, marks)
+    return Mark(encode(path), unit, marks)
 
 
 def _read_all(fd: int) -> bytes:

@@ -57,6 +57,11 @@ def decode(data: bytes) -> str:
     return data.decode("utf-8", "surrogateescape")
 
 
+def encode(text: str) -> bytes:
+    """Return the bytes that `decode` made this text of (whatever the locale, unlike fsencode)."""
+    return text.encode("utf-8", "surrogateescape")
+
+
 def safe_line(text: str) -> SafeText:
     """Make one line of content printable, character by character; tabs stay for the screen."""
     if text.isascii() and text.isprintable():

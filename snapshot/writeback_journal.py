@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 from .errors import DecisionUnknown, StoreDamaged
+from .safe_text import decode, encode
 from .writeback_ops import Exactly, Op
 from .writeback_tree import Entry
 
@@ -70,8 +71,8 @@ class Journal:
                     "merge": merge,
                     "workspace": os.path.abspath(plan.workspace),
                     "root": plan.root,
-                    "names": [os.fsdecode(name) for name in plan.names],
-                    "written": [os.fsdecode(name) for name in plan.written],
+                    "names": [decode(name) for name in plan.names],
+                    "written": [decode(name) for name in plan.written],
                     "ops": [_op_to_json(op) for op in plan.ops],
                 }
             )
@@ -159,18 +160,18 @@ def _record(folder: Path, value: dict[str, Any], state: State) -> Record:
         value["workspace"],
         (device, inode),
         tuple(_op_from_json(op) for op in value["ops"]),
-        tuple(os.fsencode(name) for name in value["names"]),
-        tuple(os.fsencode(name) for name in value["written"]),
+        tuple(encode(name) for name in value["names"]),
+        tuple(encode(name) for name in value["written"]),
         state,
     )
 
 
 def _op_to_json(op: Op) -> dict[str, Any]:
     return {
-        "path": os.fsdecode(op.path),
+        "path": decode(op.path),
         "pre": _entry_to_json(op.pre),
         "post": _entry_to_json(op.post),
-        "temp_dir": os.fsdecode(op.temp_dir),
+        "temp_dir": decode(op.temp_dir),
         "wish": op.wish,
         "mergeable": op.mergeable,
     }
@@ -178,11 +179,11 @@ def _op_to_json(op: Op) -> dict[str, Any]:
 
 def _op_from_json(value: dict[str, Any]) -> Op:
     return Op(
-        os.fsencode(value["path"]),
+        encode(value["path"]),
         _entry_from_json(value["pre"]),
         _entry_from_json(value["post"]),
         b"",
-        os.fsencode(value["temp_dir"]),
+        encode(value["temp_dir"]),
         int(value["wish"]),
         mergeable=bool(value["mergeable"]),
     )
