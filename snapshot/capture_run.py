@@ -18,6 +18,7 @@ from snapshot.capture_report import (
     bind_rules,
     save_report,
 )
+from snapshot.display import printable
 from snapshot.errors import SnapshotError, WorkspaceRefused
 from snapshot.file_reader import PERMISSIONS, TRIES, FileReader, Skip, Torn
 from snapshot.git_capture import GitCapture
@@ -251,7 +252,7 @@ class _Capture:
 
     def _read_gitignore(self, folder: Folder) -> None:
         found = PatternFile()
-        source = os.fsdecode(folder.child(_GITIGNORE))
+        source = printable(folder.child(_GITIGNORE))
         found.add_bytes(_ignore_file(folder.descriptor, _GITIGNORE), source)
         self._git_rules.add(folder.path, found.lines)
 
@@ -280,7 +281,7 @@ class _Capture:
         rules = bind_rules(IgnoreRules(self._user, self._git_rules, withheld), manifest)
         files = [entry.size for _, entry in self._entries if entry.kind == "file"]
         unstable = [
-            f"'{os.fsdecode(path)}' was being written while it was captured."
+            f"'{printable(path)}' was being written while it was captured."
             for path in self._reader.unstable
         ]
         return SnapshotReport(

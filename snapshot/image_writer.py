@@ -6,6 +6,7 @@ import contextlib
 import errno
 import fcntl
 import os
+import select
 import shutil
 import subprocess
 from typing import TYPE_CHECKING, Final, Self
@@ -24,7 +25,7 @@ PIPE_BYTES: Final = 1 << 20
 """Wanted size of the pipe; the kernel's limit for ordinary users is the same."""
 
 DEADLINE_S: Final = 300.0
-"""Longest wait for mksquashfs to finish after the last byte."""
+"""Longest wait for mksquashfs to take more bytes, or to finish after the last one."""
 
 _OPTIONS: Final = (
     *("-tar", "-comp", "lz4", "-noappend", "-no-recovery", "-no-xattrs", "-no-progress", "-quiet"),
@@ -75,6 +76,7 @@ class ImageWriter:
         if self._process.stdin is None:  # cannot be: a pipe was asked for
             raise AssertionError
         self._pipe = self._process.stdin
+        os.set_blocking(self._pipe.fileno(), False)
         with contextlib.suppress(OSError):  # a lower limit for pipes only costs some speed
             fcntl.fcntl(self._pipe, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
 
@@ -93,10 +95,7 @@ class ImageWriter:
         try:
             status = self._process.wait(DEADLINE_S)
         except subprocess.TimeoutExpired as error:
-            raise SnapshotError(
-                f"mksquashfs did not finish within {DEADLINE_S:.0f} s.",
-                "Look at the load of this machine and try again.",
-            ) from error
+            raise self._stuck() from error
         if status != 0:
             raise self._failure()
         self._done = True
@@ -108,10 +107,27 @@ class ImageWriter:
         self._waiting = 0
         try:
             while data:
-                data = data[os.write(self._pipe.fileno(), data) :]
+                data = data[self._write_some(data) :]
         except BrokenPipeError as error:
             self._process.wait(DEADLINE_S)
             raise self._failure() from error
+
+    def _write_some(self, data: memoryview) -> int:
+        """Write what the pipe takes, waiting for room within the deadline."""
+        try:
+            return os.write(self._pipe.fileno(), data)
+        except BlockingIOError:
+            waiting = select.poll()
+            waiting.register(self._pipe, select.POLLOUT)
+            if not waiting.poll(DEADLINE_S * 1000):
+                raise self._stuck() from None
+            return 0
+
+    def _stuck(self) -> SnapshotError:
+        return SnapshotError(
+            f"mksquashfs made no progress within {DEADLINE_S:.0f} s.",
+            "Look at the load and the disks of this machine and try again.",
+        )
 
     def _failure(self) -> SnapshotError:
         self._errors.seek(0)

@@ -30,7 +30,7 @@ _MAGIC: Final = b"ustar  \0"
 
 
 def header(path: bytes, kind: Kind, mode: int, size: int, mtime_ns: int, target: bytes) -> bytes:
-    """Make the blocks that announce one path; for a file, `size` bytes and `padding(size)` follow."""
+    """Make the blocks of one path; for a file, `size` bytes and `padding(size)` follow."""
     seconds = min(max(mtime_ns // 1_000_000_000, 0), _LATEST)
     result = b""
     if len(target) > _NAME_BYTES:

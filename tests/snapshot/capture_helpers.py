@@ -5,15 +5,13 @@ from __future__ import annotations
 import os
 import stat
 import subprocess
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from pathlib import Path
 
 from blake3 import blake3
 
 from snapshot.capture import CaptureOptions, SnapshotReport, take_snapshot
 from snapshot.manifest import Entry
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 SECOND = 1_000_000_000
 
@@ -106,3 +104,52 @@ def _entry(path: bytes) -> Entry:
             data = file.read()
         return Entry("file", mode, len(data), mtime, blake3(data).hexdigest())
     return Entry("special", mode, 0, mtime)
+
+
+AWKWARD = [
+    b"-dash",
+    b"sp ace",
+    b"new\nline",
+    b"\xff\xfe",
+    b"*",
+    b"a[b]",
+    b"back\\slash",
+    b"...",
+    b"#c",
+    b" lead and trail ",
+    b"l" * 255,
+    "ü\u202e".encode(),
+]
+
+
+def seconds_only(report: SnapshotReport) -> dict[bytes, Entry]:
+    """The manifest as squashfs keeps it: whole seconds, git's rebuilt files without a time."""
+
+    return {
+        path: replace(entry, mtime_ns=entry.mtime_ns // 10**9 * 10**9, tracked=False)
+        for path, entry in report.manifest.items()
+    }
+
+
+def awkward_tree(root: Path) -> Path:
+    top = os.fsencode(root)
+    for number, name in enumerate(AWKWARD):
+        (Path(os.fsdecode(os.path.join(top, name)))).write_bytes(name * number)
+    write(root, {"a/b/c/deep.txt": "deep", "empty": "", "sub/.hidden": "h"})
+    (root / "hollow").mkdir(mode=0o700)
+    os.symlink("a/b", root / "inside")
+    os.symlink("/etc/passwd", root / "absolute")
+    os.symlink("../../outside", root / "sub/outside")
+    os.symlink("x" * 300, root / "long")
+    os.link(root / "a/b/c/deep.txt", root / "hard")
+    with (root / "sparse").open("wb") as file:
+        file.truncate(6 << 20)
+    (root / "run").write_text("#!/bin/sh\n")
+    (root / "run").chmod(0o4755)
+    os.utime(root / "empty", ns=(0, 1_234_567_890_123_456_789))
+    return root
+
+
+def made(path: Path) -> Path:
+    path.mkdir()
+    return path

@@ -5,72 +5,27 @@ import socket
 import stat
 import subprocess
 import sys
-import time
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
-from snapshot import capture_run, file_reader, walk
-from snapshot.base_reader import BaseReader
-from snapshot.blobs import BlobStore
+from snapshot import capture_run, image_writer
 from snapshot.capture import load_snapshot
 from snapshot.errors import SnapshotError, StoreDamaged, ToolMissing, WorkspaceRefused
 from snapshot.image_writer import ImageWriter
-from tests.snapshot.capture_helpers import capture, tree_of, unpacked, write
-
-if TYPE_CHECKING:
-    from snapshot.capture import SnapshotReport
-    from snapshot.manifest import Entry
-    from snapshot.walk import Folder
-
-AWKWARD = [
-    b"-dash",
-    b"sp ace",
-    b"new\nline",
-    b"\xff\xfe",
-    b"*",
-    b"a[b]",
-    b"back\\slash",
-    b"...",
-    b"#c",
-    b" lead and trail ",
-    b"l" * 255,
-    "ü\u202e".encode(),
-]
-
-
-def seconds_only(report: SnapshotReport) -> dict[bytes, Entry]:
-    """The manifest as squashfs keeps it: whole seconds, git's rebuilt files without a time."""
-    from dataclasses import replace
-
-    return {
-        path: replace(entry, mtime_ns=entry.mtime_ns // 10**9 * 10**9, tracked=False)
-        for path, entry in report.manifest.items()
-    }
-
-
-def awkward_tree(root: Path) -> Path:
-    top = os.fsencode(root)
-    for number, name in enumerate(AWKWARD):
-        (Path(os.fsdecode(os.path.join(top, name)))).write_bytes(name * number)
-    write(root, {"a/b/c/deep.txt": "deep", "empty": "", "sub/.hidden": "h"})
-    (root / "hollow").mkdir(mode=0o700)
-    os.symlink("a/b", root / "inside")
-    os.symlink("/etc/passwd", root / "absolute")
-    os.symlink("../../outside", root / "sub/outside")
-    os.symlink("x" * 300, root / "long")
-    os.link(root / "a/b/c/deep.txt", root / "hard")
-    with (root / "sparse").open("wb") as file:
-        file.truncate(6 << 20)
-    (root / "run").write_text("#!/bin/sh\n")
-    (root / "run").chmod(0o4755)
-    os.utime(root / "empty", ns=(0, 1_234_567_890_123_456_789))
-    return root
+from tests.snapshot.capture_helpers import (
+    awkward_tree,
+    capture,
+    made,
+    seconds_only,
+    tree_of,
+    unpacked,
+    write,
+)
 
 
 def test_manifest_and_image_and_workspace_are_the_same(tmp_path: Path) -> None:
-    workspace = awkward_tree(_made(tmp_path / "ws"))
+    workspace = awkward_tree(made(tmp_path / "ws"))
 
     report = capture(workspace, tmp_path / "out")
 
@@ -82,11 +37,6 @@ def test_manifest_and_image_and_workspace_are_the_same(tmp_path: Path) -> None:
     assert image == real
     assert report.files == sum(entry.kind == "file" for entry in real.values())
     assert report.bytes == sum(entry.size for entry in real.values())
-
-
-def _made(path: Path) -> Path:
-    path.mkdir()
-    return path
 
 
 def test_owner_is_the_guests_user(tmp_path: Path) -> None:
@@ -147,7 +97,7 @@ def test_special_files_are_listed_and_not_read(tmp_path: Path) -> None:
 
 
 def test_links_are_kept_as_they_are_and_reported(tmp_path: Path) -> None:
-    report = capture(awkward_tree(_made(tmp_path / "ws")), tmp_path / "out")
+    report = capture(awkward_tree(made(tmp_path / "ws")), tmp_path / "out")
 
     assert report.manifest[b"absolute"].target == b"/etc/passwd"
     assert set(report.escaping_links) == {b"absolute", b"sub/outside"}
@@ -216,7 +166,7 @@ def test_our_own_folders_never_go_along(tmp_path: Path) -> None:
 
 
 def test_deep_trees(tmp_path: Path) -> None:
-    workspace = _made(tmp_path / "ws")
+    workspace = made(tmp_path / "ws")
     current = os.open(workspace, os.O_RDONLY)
     for _ in range(400):  # deeper than the walk keeps folders open, longer than PATH_MAX
         os.mkdir("a" * 20, dir_fd=current)
@@ -273,7 +223,7 @@ except WorkspaceRefused as error:
 def test_what_cannot_be_read_is_named_with_the_fix(name: str, tmp_path: Path) -> None:
     workspace = write(tmp_path / "ws", {"a": "x", "sub/closed": "x", "sub/closed_dir/x": "x"})
     (workspace / "sub" / name).chmod(0)
-    place = _made(tmp_path / "out")
+    place = made(tmp_path / "out")
     place.chmod(0o777)
     for folder in [tmp_path, *tmp_path.parents][:3]:
         folder.chmod(0o755)
@@ -296,7 +246,7 @@ def test_what_cannot_be_read_is_named_with_the_fix(name: str, tmp_path: Path) ->
 
 def test_a_full_disk_is_said_and_nothing_stays(tmp_path: Path) -> None:
     workspace = write(tmp_path / "ws", {"big": os.urandom(4 << 20)})
-    place = _made(tmp_path / "small")
+    place = made(tmp_path / "small")
     mount = ["mount", "-t", "tmpfs", "-o", "size=1M", "tmpfs", str(place)]
     if os.getuid() != 0 or subprocess.run(mount, capture_output=True).returncode:
         pytest.skip("no file system can be mounted here")
@@ -333,149 +283,6 @@ def test_a_failing_mksquashfs_is_reported(tmp_path: Path, monkeypatch: pytest.Mo
     assert list((tmp_path / "out").iterdir()) == []
 
 
-class Meddler:
-    """Does something once, right after a file was read."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-        self._real = getattr(os, name)
-        self.times = 0
-        monkeypatch.setattr(file_reader.os, name, self)  # type: ignore[attr-defined]
-
-    def act(self) -> None:
-        raise NotImplementedError
-
-    def __call__(self, *arguments: int) -> bytes:
-        data: bytes = self._real(*arguments)
-        self.times += 1
-        self.act()
-        return data
-
-
-def test_a_small_file_that_changes_is_read_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    workspace = write(tmp_path / "ws", {"a": "before"})
-
-    class Once(Meddler):
-        def act(self) -> None:
-            if self.times == 1:
-                (workspace / "a").write_text("afterwards")
-
-    Once(monkeypatch, "read")
-    report = capture(workspace, tmp_path / "out")
-    monkeypatch.undo()
-
-    assert (unpacked(tmp_path / "out") / "a").read_text() == "afterwards"
-    assert seconds_only(report) == tree_of(tmp_path / "out/unpacked")
-    assert report.notices == ()
-
-
-def test_a_file_that_never_holds_still_is_taken_and_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    workspace = write(tmp_path / "ws", {"a": "x"})
-
-    class Always(Meddler):
-        def act(self) -> None:
-            with (workspace / "a").open("a") as file:
-                file.write("more")
-
-    Always(monkeypatch, "read")
-    Always(monkeypatch, "pread")
-    report = capture(workspace, tmp_path / "out")
-    monkeypatch.undo()
-
-    assert "'a' was being written" in report.notices[0]
-    image = tree_of(unpacked(tmp_path / "out"))[b"a"]
-    assert (image.digest, image.size) == (report.manifest[b"a"].digest, report.manifest[b"a"].size)
-
-
-@pytest.mark.parametrize("change", ["grow", "shrink", "rewrite"])
-def test_a_large_file_that_changes_begins_the_capture_anew(
-    change: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    size = file_reader.SMALL + 5
-    workspace = write(tmp_path / "ws", {"big": b"x" * size, "z": "z"})
-    os.utime(workspace / "big", (1, 1))
-
-    class Once(Meddler):
-        def act(self) -> None:
-            if self.times == 1:
-                with (workspace / "big").open("r+b") as file:
-                    file.truncate(10 if change == "shrink" else size)
-                    file.write(b"y" * (size + 9 if change == "grow" else 3))
-
-    Once(monkeypatch, "pread")
-    report = capture(workspace, tmp_path / "out")
-    monkeypatch.undo()
-
-    assert (unpacked(tmp_path / "out") / "big").read_bytes() == (workspace / "big").read_bytes()
-    assert seconds_only(report) == tree_of(tmp_path / "out/unpacked")
-    assert report.notices == ()
-
-
-def test_a_large_file_that_never_holds_still_ends(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    workspace = write(tmp_path / "ws", {"big": b"x" * (file_reader.SMALL + 5)})
-    os.utime(workspace / "big", (1, 1))
-
-    class Always(Meddler):
-        def act(self) -> None:
-            with (workspace / "big").open("ab") as file:
-                file.write(b"more")
-
-    Always(monkeypatch, "pread")
-    report = capture(workspace, tmp_path / "out")
-    monkeypatch.undo()
-
-    assert "'big' was being written" in report.notices[0]
-    image = tree_of(unpacked(tmp_path / "out"))[b"big"]
-    assert image.digest == report.manifest[b"big"].digest
-
-
-def test_files_over_the_limit_are_listed(tmp_path: Path) -> None:
-    workspace = write(tmp_path / "ws", {"big": b"x" * 11, "small": b"x" * 10})
-
-    report = capture(workspace, tmp_path / "out", max_file_bytes=10)
-
-    assert report.skipped == ((b"big", "larger than 10 bytes"),)
-    assert list(report.manifest) == [b"small"]
-
-
-def test_the_walk_does_not_follow_what_was_swapped_in(tmp_path: Path) -> None:
-    workspace = write(tmp_path / "ws", {"a/x": "x", "b/y": "y"})
-    write(tmp_path / "elsewhere", {"secret": "s"})
-    root = os.open(workspace, walk.FOLDER_FLAGS)
-    seen: list[bytes] = []
-
-    def choose(folder: Folder) -> list[str]:
-        if not folder.path:  # after the root was listed
-            (workspace / "a/x").unlink()
-            (workspace / "a").rmdir()
-            os.symlink(tmp_path / "elsewhere", workspace / "a")
-        return [item.name for item in folder.entries if item.is_dir(follow_symlinks=False)]
-
-    for folder in walk.walk(root, choose):
-        seen.append(folder.path)
-    os.close(root)
-
-    assert seen == [b"", b"b"]
-
-
-def test_the_walk_leaves_no_descriptor_open(tmp_path: Path) -> None:
-    write(tmp_path / "ws", {f"{'d/' * depth}f": "x" for depth in range(100)})
-    root = os.open(tmp_path / "ws", walk.FOLDER_FLAGS)
-    before = set(os.listdir("/proc/self/fd"))
-
-    steps = walk.walk(root, lambda folder: [e.name for e in folder.entries if e.is_dir()])
-    most = max(len(os.listdir("/proc/self/fd")) for _ in steps)
-    assert most <= len(before) + walk.OPEN_FOLDERS + 3
-
-    assert set(os.listdir("/proc/self/fd")) == before
-    os.close(root)
-
-
 def test_an_image_that_is_not_finished_is_removed(tmp_path: Path) -> None:
     image = tmp_path / "image"
 
@@ -485,57 +292,16 @@ def test_an_image_that_is_not_finished_is_removed(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_base_contents_come_out_of_the_image(tmp_path: Path) -> None:
-    workspace = awkward_tree(_made(tmp_path / "ws"))
-    report = capture(workspace, tmp_path / "out")
-    blobs = BlobStore(tmp_path / "blobs")
-    reader = BaseReader(tmp_path / "out/workspace.squashfs", report.manifest, blobs)
-    files = [path for path, entry in report.manifest.items() if entry.kind == "file"]
+def test_a_stuck_mksquashfs_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tool = tmp_path / "mksquashfs"
+    tool.write_text("#!/bin/sh\nexec sleep 60\n")
+    tool.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setattr(image_writer, "DEADLINE_S", 0.05)
 
-    reader.ensure(files)
+    with pytest.raises(SnapshotError, match="no progress"):
+        capture(write(tmp_path / "ws", {"a": os.urandom(3 << 20)}), tmp_path / "out")
+    with pytest.raises(SnapshotError, match="no progress"):
+        capture(write(tmp_path / "ws", {"a": "small"}), tmp_path / "out")
 
-    for path in files:
-        real = Path(os.fsdecode(os.path.join(os.fsencode(workspace), path))).read_bytes()
-        assert reader.read(path) == real
-        assert blobs.read(report.manifest[path].digest) == real
-    for path in (b"nothing", b"a", b"inside"):
-        with pytest.raises(KeyError):
-            reader.read(path)
-
-
-def test_base_contents_by_digest(tmp_path: Path) -> None:
-    report = capture(write(tmp_path / "ws", {"a/b": "content"}), tmp_path / "out")
-    blobs = BlobStore(tmp_path / "blobs")
-    reader = BaseReader(tmp_path / "out/workspace.squashfs", report.manifest, blobs)
-    digest = report.manifest[b"a/b"].digest
-
-    assert reader.content(digest, limit=3) is None
-    assert reader.content(digest) == b"content"
-    assert reader.content("00" * 32) is None
-
-
-def test_a_damaged_image_is_seen(tmp_path: Path) -> None:
-    workspace = write(tmp_path / "ws", {"a": os.urandom(1 << 16), "b": "x"})
-    report = capture(workspace, tmp_path / "out")
-    image = tmp_path / "out/workspace.squashfs"
-    data = bytearray(image.read_bytes())
-    data[200:4000] = bytes(3800)
-    image.write_bytes(data)
-    reader = BaseReader(image, report.manifest, BlobStore(tmp_path / "blobs"))
-
-    with pytest.raises(StoreDamaged):
-        reader.read(b"a")
-    image.write_bytes(b"no image")
-    with pytest.raises(StoreDamaged):
-        reader.read(b"b")
-
-
-def test_a_fresh_large_file_is_copied_first(tmp_path: Path) -> None:
-    workspace = write(tmp_path / "ws", {"big": os.urandom(file_reader.SMALL + 1)})
-    os.utime(workspace / "big", (time.time(), time.time()))
-
-    report = capture(workspace, tmp_path / "out")
-
-    image = tree_of(unpacked(tmp_path / "out"))[b"big"]
-    assert image.digest == report.manifest[b"big"].digest
-    assert len(list((tmp_path / "out").iterdir())) == 4
+    assert list((tmp_path / "out").iterdir()) == []
