@@ -96,10 +96,10 @@ class Renames:
 
     def match_lines(self, read: Callable[[str], bytes | None]) -> None:
         """Pair files that share at least half of the larger one's bytes in equal lines."""
-        old = self._lines(read, ((p, self.removed[p]) for p in self.left_removed()))
-        new = self._lines(read, ((p, self.added[p].entry) for p in self.left_added()))
-        if not old or not new:
-            return
+        gone = _comparable((p, self.removed[p]) for p in self.left_removed())
+        come = _comparable((p, self.added[p].entry) for p in self.left_added())
+        old = _lines(read, _of_like_size(gone, come))
+        new = _lines(read, _of_like_size(come, gone) if old else {})
         places = defaultdict[bytes, list[bytes]](list)
         for path, lines in old.items():
             for line in lines:
@@ -114,21 +114,37 @@ class Renames:
             if path not in self.pairs and other not in self._used:
                 self.pair(path, other)
 
-    def _lines(
-        self, read: Callable[[str], bytes | None], items: Iterable[tuple[bytes, Entry]]
-    ) -> dict[bytes, Counter[bytes]]:
-        """Read the files that can be compared; empty when there are too many."""
-        wanted = [
-            (path, entry)
-            for path, entry in items
-            if entry.kind == "file" and entry.digest and 0 < entry.size <= MAX_SIMILAR_BYTES
-        ]
-        found: dict[bytes, Counter[bytes]] = {}
-        for path, entry in wanted if len(wanted) <= MAX_SIMILAR else ():
-            data = read(entry.digest)
-            if data:
-                found[path] = Counter(data.splitlines(keepends=True))
-        return found
+
+def _comparable(items: Iterable[tuple[bytes, Entry]]) -> dict[bytes, Entry]:
+    """Pick the files that can be compared by lines; none when there are too many."""
+    wanted = {
+        path: entry
+        for path, entry in items
+        if entry.kind == "file" and entry.digest and 0 < entry.size <= MAX_SIMILAR_BYTES
+    }
+    return wanted if len(wanted) <= MAX_SIMILAR else {}
+
+
+def _of_like_size(ones: dict[bytes, Entry], others: dict[bytes, Entry]) -> dict[bytes, Entry]:
+    """Pick those that are at most twice as long as another one, and at least half."""
+    sizes = [entry.size for entry in others.values()]
+    return {
+        path: entry
+        for path, entry in ones.items()
+        if any(2 * min(entry.size, size) >= max(entry.size, size) for size in sizes)
+    }
+
+
+def _lines(
+    read: Callable[[str], bytes | None], files: dict[bytes, Entry]
+) -> dict[bytes, Counter[bytes]]:
+    """Read files as bags of lines, where the content is at hand."""
+    found: dict[bytes, Counter[bytes]] = {}
+    for path, entry in files.items():
+        data = read(entry.digest)
+        if data:
+            found[path] = Counter(data.splitlines(keepends=True))
+    return found
 
 
 def _overlap(
