@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from . import renameat
 from .errors import MergeAborted
-from .writeback_journal import Journal, write_attributes
+from .writeback_journal import Journal, drop_images, write_attributes
 from .writeback_revert import Place, Reverter, exchange, is_old, temp_name
 from .writeback_stage import copy_out, stage
 from .writeback_tree import BECAME_OTHER, Blocked, Tree, split_last
@@ -93,6 +93,7 @@ class Commit:
                 journal.reach("ABORTED")
             if left:
                 raise self._incomplete(left) from None
+            drop_images(self.folder)
             raise
         self.tick("finish")
         late = self.reverter.finish()

@@ -17,6 +17,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import shutil
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
@@ -196,6 +197,12 @@ def _entry_to_json(entry: Entry) -> list[Any]:
 def _entry_from_json(value: list[Any]) -> Entry:
     kind, mode, digest, size, uid, gid = value
     return Entry(kind, int(mode), str(digest), int(size), int(uid), int(gid))
+
+
+def drop_images(folder: Path) -> None:
+    """Drop the contents kept for a merge that was taken back whole: nobody needs them again."""
+    for name in ("pre", "post"):
+        shutil.rmtree(folder / name, ignore_errors=True)
 
 
 def write_attributes(folder: Path, number: int, attributes: dict[str, bytes]) -> None:

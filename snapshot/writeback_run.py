@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from .errors import MergeAborted, SnapshotError, WorkspaceRefused
 from .writeback_commit import Commit, Drift
-from .writeback_journal import Journal, Record, read_journal
+from .writeback_journal import Journal, Record, drop_images, read_journal
 from .writeback_ops import Refusal
 from .writeback_revert import Reverter
 from .writeback_tree import Tree
@@ -222,6 +222,8 @@ def _recover(seen: Record) -> Recovered | None:
                 journal.reach("DONE" if complete else "ABORTED")
             finally:
                 journal.close()
+            if not complete and not left:
+                drop_images(record.folder)
     return Recovered(record.merge, not complete, tuple(left))
 
 

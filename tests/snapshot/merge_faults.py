@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import signal
+import warnings
 from typing import TYPE_CHECKING
 
 from snapshot import renameat
@@ -58,7 +59,10 @@ def die() -> None:
 
 def run_and_die(work: Callable[[], object]) -> int:
     """Run something in a forked child that is meant to be killed; its wait status."""
-    child = os.fork()
+    with warnings.catch_warnings():
+        # Newer Pythons warn when threads of other tests are alive; the child uses none of them.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        child = os.fork()
     if child == 0:
         try:
             work()

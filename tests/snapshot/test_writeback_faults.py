@@ -51,6 +51,7 @@ def test_a_failure_at_any_step_changes_nothing(memory_path: Path, renames: str) 
         if number < committed:
             assert tree_of(made.root) == before, name
             assert recover(made.merges) == []
+            assert not list(made.merges.rglob("pre/*"))
         else:
             assert [found.rolled_back for found in recover(made.merges)] == [False]
             assert not list(made.root.rglob(".cloche-*"))
