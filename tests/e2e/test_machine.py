@@ -39,7 +39,7 @@ from vm.machine.machine import Machine, boot
 from vm.machine.process import start_time
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable
+    from collections.abc import AsyncGenerator
     from pathlib import Path
 
     from vm.image.store import ImageSet
@@ -160,9 +160,7 @@ async def test_the_toolkit_cannot_be_seen_from_the_world(forked_vm: LabVM) -> No
         assert "sshd" not in processes
 
 
-async def test_two_hundred_reconnects(
-    forked_vm: LabVM, record_property: Callable[[str, object], None]
-) -> None:
+async def test_two_hundred_reconnects(forked_vm: LabVM) -> None:
     """Closed well, closed at once, closed while a command runs: each next one must work."""
     begin, slowest = time.monotonic(), 0.0
     for number in range(RECONNECTS):
@@ -178,9 +176,8 @@ async def test_two_hundred_reconnects(
         slowest = max(slowest, time.monotonic() - started)
     assert (await forked_vm.run("true")).exit_code == 0
     spent = time.monotonic() - begin
-    record_property("seconds", round(spent, 1))
-    record_property("slowest", round(slowest, 2))
-    assert spent < RECONNECTS_BOUND_S
+    assert spent < RECONNECTS_BOUND_S, f"{spent:.1f} s, slowest {slowest:.2f} s"
+    assert slowest < 15.0
     assert "sleep 1000" not in await _processes(forked_vm)
 
 
