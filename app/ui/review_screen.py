@@ -512,7 +512,9 @@ class ReviewScreen(MergeKeys):
             self.pane.go_to_unit(self.loaded.units.index(ids[unit]))
 
     def _choose_layout(self) -> None:
-        chosen: Layout = "split" if self.size.width >= SPLIT_FROM else "unified"
+        one_sided = self.loaded is not None and 0 in self.loaded.document.lines
+        wide = self.size.width >= SPLIT_FROM and not one_sided
+        chosen: Layout = "split" if wide else "unified"
         self.pane.set_layout(self.layout_choice or chosen)
 
     def on_resize(self, event: events.Resize) -> None:

@@ -226,7 +226,8 @@ async def test_a_new_session_is_started_and_gets_the_cursor(tmp_path: Path) -> N
         await settle(pilot)
         await press(pilot, "n")
         assert isinstance(app.screen, NewSessionDialog)
-        await press(pilot, "j", "tab", "ctrl+u", *str(tmp_path), "tab", "m", "e", "enter")
+        app.screen.query_one("#workspace", Input).value = str(tmp_path)
+        await press(pilot, "j", "tab", "tab", "m", "e", "enter")
         assert fleet.started == [("shell", tmp_path, "me")]
         await until(pilot, lambda: fleet_of(app).rail.current_key == "new1")
 

@@ -274,6 +274,15 @@ async def test_split_follows_the_width_until_the_user_chooses(review: Review) ->
     assert pane.layout_name == "split"
 
 
+async def test_a_file_with_one_side_is_not_split(review: Review) -> None:
+    await review.open("src/quotes.py")
+    assert review.screen.pane.layout_name == "unified"
+    await review.open(TOKENIZER)
+    assert review.screen.pane.layout_name == "split"
+    await review.open("docs/old.md")
+    assert review.screen.pane.layout_name == "unified"
+
+
 async def test_the_list_of_files_can_be_hidden(review: Review) -> None:
     await review.keys("f")
     assert not review.screen.query_one("#side").display
