@@ -91,8 +91,8 @@ class Connection:
         self._closed = False
 
     @classmethod
-    async def open(cls, folder: Path, sockets: Path, host_key: str) -> Self:
-        """Reach the keeper of `folder`, starting one when none runs."""
+    async def open(cls, folder: Path, sockets: Path, host_key: str, *, start: bool = True) -> Self:
+        """Reach the keeper of `folder`; with `start` one is started when none runs."""
         deadline = time.monotonic() + OPEN_S
         while True:
             try:
@@ -101,7 +101,9 @@ class Connection:
                 return connection
             except asyncssh.HostKeyNotVerifiable as error:
                 raise AppError("protocol", "Somebody else answers as this keeper.") from error
-            except (OSError, asyncssh.Error):
+            except (OSError, asyncssh.Error) as error:
+                if not start:
+                    raise keeper_lost() from error
                 await ensure_keeper(folder, deadline)
             if time.monotonic() > deadline:
                 raise keeper_lost()

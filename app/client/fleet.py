@@ -35,7 +35,7 @@ ACTIVE: Final = frozenset({"starting", "running", "paused", "stopping"})
 RECHECK_MS: Final = 2000
 """How often processes are looked at when no file changed: a death writes no file."""
 
-DISMISS_S: Final = 15.0
+DISMISS_S: Final = 30.0
 MAX_NAME: Final = 60
 
 
@@ -214,7 +214,8 @@ async def _dismiss_keeper(folder: Path, paths: Paths) -> int:
     deadline = time.monotonic() + DISMISS_S
     while (lock := take_lock(folder)) is None:
         with contextlib.suppress(AppError):
-            async with await SessionClient.open(paths, folder.name) as client:
+            # never starts one: it may have ended in this very moment
+            async with await SessionClient.open(paths, folder.name, start=False) as client:
                 await client.quit()
         if time.monotonic() > deadline:
             raise AppError(

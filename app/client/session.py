@@ -48,15 +48,19 @@ class SessionClient:
         self._sftp: asyncssh.SFTPClient | None = None
 
     @classmethod
-    async def open(cls, paths: Paths, session_id: str) -> Self:
-        """Connect to the keeper of `session_id` (exact id), starting one when needed."""
+    async def open(cls, paths: Paths, session_id: str, *, start: bool = True) -> Self:
+        """Connect to the keeper of `session_id` (exact id), starting one when needed.
+
+        Without `start` a session that has no keeper is the AppError `keeper-lost`.
+        """
         folder, sockets = paths.session(session_id), paths.sockets(session_id)
         try:
             record = read_session(folder)
         except FileNotFoundError as error:
             text = f"There is no session '{session_id}'."
             raise AppError("not-found", text, "See them: cloche ps") from error
-        return cls(record, sockets, await Connection.open(folder, sockets, record.control_key))
+        connection = await Connection.open(folder, sockets, record.control_key, start=start)
+        return cls(record, sockets, connection)
 
     async def __aenter__(self) -> Self:
         return self
