@@ -72,6 +72,10 @@ class TmuxTerminal:
         """Return what the terminal shows, one line a row."""
         return self._tmux("capture-pane", "-p")
 
+    def process(self) -> int:
+        """Return the pid of the program."""
+        return int(self._tmux("display-message", "-p", "#{pane_pid}"))
+
     def keys(self, *names: str) -> None:
         """Press keys by tmux's names, such as `Enter`, `C-g` or `j`."""
         self._tmux("send-keys", *names)
