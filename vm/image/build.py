@@ -34,8 +34,8 @@ Progress = Callable[[str, float], None]
 
 _BUILDING = ".building-"
 _SQUASHFS = (
-    *("-tar", "-noappend", "-root-mode", "755", "-no-progress", "-quiet"),
-    *("-comp", "zstd", "-Xcompression-level", "3"),
+    *("-tar", "-noappend", "-no-progress", "-quiet", "-comp", "zstd", "-Xcompression-level", "3"),
+    *("-root-mode", "755", "-root-uid", "0", "-root-gid", "0"),
 )
 _DECIDES = ("cpio.py", "modules.py", "packages.py", "toolkit.py", "vmlinux.py")
 """The sources whose change makes another image."""
@@ -76,7 +76,7 @@ def build_image(
 
 def toolkit_source() -> str:
     """Return blake3 (hex) of all that decides what an image is besides the distribution."""
-    digest = blake3(guest.source_hash().encode())
+    digest = blake3((guest.source_hash() + base_source()).encode())
     for name in _DECIDES:
         digest.update((Path(__file__).parent / name).read_bytes())
     return digest.hexdigest()
