@@ -13,7 +13,7 @@ fail() { printf 'cloche set-up: %s\n' "$*" >&2; exit 5; }
 
 # What Cloche needs, and the Debian and Ubuntu package that brings it.
 runtime_needs='qemu-system-x86_64:qemu-system-x86 qemu-img:qemu-utils mksquashfs:squashfs-tools
-mmdebstrap:mmdebstrap musl-gcc:musl-tools mkfs.ext4:e2fsprogs bwrap:bubblewrap git:git python3:python3'
+mmdebstrap:mmdebstrap lz4:lz4 zstd:zstd musl-gcc:musl-tools mkfs.ext4:e2fsprogs bwrap:bubblewrap git:git python3:python3'
 test_needs='tmux:tmux cpio:cpio vim:vim less:less'
 
 missing_packages() {
