@@ -42,10 +42,13 @@ def progress(done: int, total: int) -> None:
 
 
 def text_files() -> list[bytes]:
-    """Return the sorted paths of plain text files outside `.git`, small enough to edit."""
+    """Return the sorted paths of plain text files, small enough to edit.
+
+    Hidden folders stay as they are: `.git`, and environments and caches that nobody reviews.
+    """
     found: list[bytes] = []
     for folder, folders, names in os.walk(b"."):
-        folders[:] = sorted(name for name in folders if name != b".git")
+        folders[:] = sorted(name for name in folders if not name.startswith(b"."))
         for name in sorted(names):
             path = os.path.normpath(os.path.join(folder, name))
             if not name.startswith(b".") and is_text(path):
