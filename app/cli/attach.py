@@ -71,7 +71,7 @@ async def attach_here(paths: Paths, session_id: str) -> int | None:
 def raw_terminal() -> Generator[None]:
     """Put this terminal into raw mode and take everything back at the end."""
     before = termios.tcgetattr(0)
-    tty.setraw(0)
+    tty.setraw(0, termios.TCSADRAIN)  # what was typed ahead is meant for the guest
     try:
         yield
     finally:

@@ -81,7 +81,10 @@ def test_run_leave_attach_and_end_in_a_real_terminal(world: World, tmp_path: Pat
         done = ssh(world, session, "cat; echo; id -un; exit 4")
         assert (done.returncode, done.stdout) == (4, b"from stdin\nagent\n"), done.stderr
 
-        terminal.type(f"clear; {COMMAND} attach here\n")
+        terminal.until(at_prompt, 30)
+        terminal.type("clear\n")
+        terminal.until(lambda screen: "agent@cloche" not in screen, 30)
+        terminal.type(f"{COMMAND} attach here\n")
         terminal.until("agent@cloche", 30)
         terminal.type("echo made > made.txt\n")
         terminal.type("exit 3\n")
