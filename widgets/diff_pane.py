@@ -7,7 +7,6 @@ here and decided elsewhere: the pane only says where the cursor is.
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
@@ -16,9 +15,9 @@ from textual.geometry import Size
 from textual.message import Message
 from textual.strip import Strip
 
-from widgets.diff_draw import Look, RowPainter, RowState, find_ranges, row_height
+from widgets.diff_draw import RowPainter, RowState, find_ranges
+from widgets.diff_rows import WRAP_LIMIT, DiffRowsView
 from widgets.diff_ruler import Overview
-from widgets.lines import LineView
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,13 +27,10 @@ if TYPE_CHECKING:
     from textual.theme import Theme
 
     from themes.glyphs import Glyphs
-    from widgets.diff_model import DiffDocument, DiffRow, Layout, Side, Spans
+    from widgets.diff_model import DiffDocument, Layout, Side, Spans
 
 SPLIT_FROM = 120
 """Narrowest screen in cells that shows both sides beside each other by itself."""
-
-WRAP_LIMIT = 20_000
-"""Rows above which long lines are not wrapped, for every row must be measured."""
 
 SIDE_STEP = 8
 """Columns of one step to the side."""
@@ -42,7 +38,7 @@ SIDE_STEP = 8
 WHEEL_ROWS = 3
 
 
-class DiffPane(LineView, can_focus=True):
+class DiffPane(DiffRowsView, can_focus=True):
     """Shows a `DiffDocument`."""
 
     BINDING_GROUP_TITLE = "Diff"
@@ -75,16 +71,7 @@ class DiffPane(LineView, can_focus=True):
 
     def __init__(self, *, glyphs: Glyphs, id: str | None = None) -> None:
         super().__init__(glyphs=glyphs, id=id)
-        self.document: DiffDocument | None = None
-        self.decisions: tuple[str, ...] = ()
-        self.cursor = 0
-        self.layout_name: Layout = "split"
-        self.find = ""
-        self.wrap_lines = False
-        self.side_scroll = 0
         self._painter: RowPainter | None = None
-        self._tops: list[int] | None = None
-        self._tops_width = 0
         self._overview: Overview | None = None
 
     # What to show
@@ -149,7 +136,7 @@ class DiffPane(LineView, can_focus=True):
 
     def _rows_changed(self) -> None:
         self._painter = None
-        self._tops = None
+        self.measure_again()
         self._overview = None
         document = self.document
         if document is not None:
@@ -163,81 +150,6 @@ class DiffPane(LineView, can_focus=True):
         self._overview = None
         super()._theme_changed(_theme)
 
-    # Rows: aspects, then notes, then the rows of the model
-
-    @property
-    def aspect_count(self) -> int:
-        """How many of the units are about the whole file."""
-        return 0 if self.document is None else len(self.document.aspects)
-
-    @property
-    def unit_count(self) -> int:
-        """How much can be decided in this file."""
-        return 0 if self.document is None else self.aspect_count + len(self.document.hunk_sizes)
-
-    @property
-    def head(self) -> int:
-        """Rows above the model's."""
-        return 0 if self.document is None else self.aspect_count + len(self.document.notes)
-
-    @property
-    def total_rows(self) -> int:
-        """Aspects, notes and rows together."""
-        return 0 if self.document is None else self.head + len(self.document.rows)
-
-    @property
-    def look(self) -> Look:
-        """What drawing depends on."""
-        lines = (0, 0) if self.document is None else self.document.lines
-        return Look(
-            layout=self.layout_name,
-            width=max(1, self.size.width - 1),
-            digits=max(3, len(str(max(lines)))),
-            scroll=self.side_scroll,
-            wrap=self.wrap_lines,
-            find=self.find,
-        )
-
-    def row_at(self, row: int) -> DiffRow | None:
-        """Return the model's row; None above and outside."""
-        index = row - self.head
-        if self.document is None or index < 0:
-            return None
-        found = self.document.rows.rows(index, index + 1)
-        return found[0] if found else None
-
-    @property
-    def tops(self) -> list[int]:
-        """With wrapped lines: the first visual line of each row, and one more for the end."""
-        if self._tops is None or self._tops_width != self.size.width:
-            self._tops_width = self.size.width
-            tops, at, look = [0], 0, self.look
-            model = () if self.document is None else self.document.rows.rows(0, WRAP_LIMIT * 4)
-            heights = [1] * self.head + [row_height(row, look) for row in model]
-            for height in heights:
-                at += height
-                tops.append(at)
-            self._tops = tops
-        return self._tops
-
-    @property
-    def visual_rows(self) -> int:
-        """How many lines there are to scroll through."""
-        if not self.wrap_lines or self.document is None:
-            return self.total_rows
-        return self.tops[-1]
-
-    def top_of(self, row: int) -> int:
-        """Return the first visual line of a row."""
-        return self.tops[row] if self.wrap_lines and row < len(self.tops) else row
-
-    def place(self, y: int) -> tuple[int, int]:
-        """Return the row and the line inside it that stand on visual line `y`."""
-        if not self.wrap_lines:
-            return y, 0
-        row = bisect_right(self.tops, y) - 1
-        return row, y - self.tops[row]
-
     # Drawing
 
     @property
@@ -248,39 +160,6 @@ class DiffPane(LineView, can_focus=True):
             plain = self.host.no_color or self.host.current_theme.ansi
             self._painter = RowPainter(self.document, self.paint, self.glyphs, plain=plain)
         return self._painter
-
-    @property
-    def current_unit(self) -> int | None:
-        """The unit under (or nearest to) the cursor."""
-        document = self.document
-        if document is None or not self.unit_count:
-            return None
-        if self.cursor < self.aspect_count:
-            return self.cursor
-        hunk = document.rows.hunk_at(max(0, self.cursor - self.head))
-        return self.aspect_count + hunk if hunk is not None else self.aspect_count - 1
-
-    def first_row_of(self, unit: int) -> int:
-        """Return the row of a unit's first change."""
-        assert self.document is not None
-        if unit < self.aspect_count:
-            return unit
-        return self.document.rows.row_of_hunk(unit - self.aspect_count) + self.head
-
-    def unit_at(self, row: int) -> int | None:
-        """Return the unit that a row is part of."""
-        if row < self.aspect_count:
-            return row
-        model = self.row_at(row)
-        if model is None or model.hunk is None:
-            return None
-        return self.aspect_count + model.hunk
-
-    def decision_of(self, unit: int | None) -> str:
-        """Return what was decided about a unit."""
-        if unit is None:
-            return ""
-        return self.decisions[unit] if unit < len(self.decisions) else "open"
 
     def row_key(self, row: int) -> object:
         """Name what the row's look depends on: decision, cursor and focus."""
@@ -342,7 +221,7 @@ class DiffPane(LineView, can_focus=True):
 
     def on_resize(self) -> None:
         """Measure again for the new width."""
-        self._tops = None
+        self.measure_again()
         self._overview = None
         super().on_resize()
         self.row_count = self.visual_rows

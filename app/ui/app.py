@@ -10,6 +10,7 @@ from textual import events, on, work
 from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
 from textual.signal import Signal
+from textual.worker import Worker, WorkerState
 
 from app.errors import AppError
 from app.services.colours import Colours
@@ -73,6 +74,8 @@ class ClocheApp(App[None], inherit_bindings=False):
         self.terminals = terminals
         self.glyphs = glyphs
         self.colours = Colours()
+        self.strict = bool(os.environ.get("CLOCHE_DEBUG"))
+        """Errors that nobody foresaw end the program and show where they came from."""
         self.sessions: tuple[SessionInfo, ...] = ()
         self.sessions_changed: Signal[tuple[SessionInfo, ...]] = Signal(self, "sessions")
         install_themes(self, theme)
@@ -92,7 +95,21 @@ class ClocheApp(App[None], inherit_bindings=False):
         if palette is not None:
             self.terminals.recolour(palette)
 
-    @work(group="sessions", exclusive=True, exit_on_error=True)
+    def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
+        """Say what a worker met that nobody foresaw."""
+        if event.state is WorkerState.ERROR:
+            self.show_bug(event.worker.error)  # pyright: ignore[reportUnknownMemberType]
+
+    def show_bug(self, error: BaseException | None) -> None:
+        """Say in one sentence that Cloche failed; with `strict` end with the traceback."""
+        if error is None:
+            return
+        if self.strict:
+            raise error
+        text = f"Cloche failed: {type(error).__name__}: {told(error)[0]}"
+        self.post_message(TaskFailed(text, "Show where: CLOCHE_DEBUG=1 cloche"))
+
+    @work(group="sessions", exclusive=True, exit_on_error=False)
     async def follow_sessions(self) -> None:
         """Turn each change of the list into a message."""
         try:
@@ -101,7 +118,7 @@ class ClocheApp(App[None], inherit_bindings=False):
         except self.failures as error:
             self.post_message(TaskFailed(*told(error)))
 
-    @work(group="terminals", exclusive=True, exit_on_error=True)
+    @work(group="terminals", exclusive=True, exit_on_error=False)
     async def start_terminals(self) -> None:
         """Make terminals ready, or say why this host cannot show any."""
         try:

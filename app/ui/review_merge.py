@@ -42,7 +42,7 @@ class MergeKeys(WorkScreen):
             return
         self.merge_worker(self.session, dry_run=True)
 
-    @work(group="merge", exclusive=True, exit_on_error=True)
+    @work(group="merge", exclusive=True, exit_on_error=False)
     async def merge_worker(self, session: SessionPort, *, dry_run: bool) -> None:
         """Merge, or ask what a merge would do."""
         try:
@@ -102,7 +102,7 @@ class MergeKeys(WorkScreen):
         if self.session is not None:
             self.undo_worker(self.session, merge)
 
-    @work(group="merge", exclusive=True, exit_on_error=True)
+    @work(group="merge", exclusive=True, exit_on_error=False)
     async def undo_worker(self, session: SessionPort, merge: str) -> None:
         """Take a merge back."""
         try:

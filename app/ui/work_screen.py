@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, cast
 from textual import events, on
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
+from textual.worker import Worker, WorkerState
 
 from app.ui.fleet_facts import top_bar_value
 from widgets.key_bar import Hint, KeyBar
@@ -236,6 +237,12 @@ class WorkScreen(Screen[None]):
         if level in ("info", "done"):
             value = self.query_one("#notice", NoticeLine).value
             self.set_timer(NOTICE_SECONDS, lambda: self._expire(value))
+
+    def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
+        """Say what a worker met that nobody foresaw: a bug, but the sessions go on."""
+        if event.state is WorkerState.ERROR:
+            error = event.worker.error  # pyright: ignore[reportUnknownMemberType]
+            self.cloche.show_bug(error)
 
     def _expire(self, value: NoticeValue | None) -> None:
         notice = self.query_one("#notice", NoticeLine)

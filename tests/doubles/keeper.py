@@ -245,7 +245,7 @@ class FakeFleet:
         self.stopped: list[str] = []
         self.resumed: list[str] = []
         self.removed: list[str] = []
-        self.refuse: AppError | None = None
+        self.refuse: Exception | None = None
 
     def agents(self) -> tuple[AgentChoice, ...]:
         """Return two agents."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -31,7 +32,7 @@ async def settle(pilot: Pilot[None]) -> None:
     await pilot.pause()
     while workers := running(pilot):
         with suppress(WorkerCancelled):
-            await pilot.app.workers.wait_for_complete(workers)
+            await asyncio.gather(*(worker.wait() for worker in workers))
         await pilot.pause()
     await pilot.pause()
 

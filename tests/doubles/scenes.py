@@ -191,4 +191,6 @@ def workstation(
     fleet = FakeFleet(sessions() if keepers is None else keepers)
     terminals = StillTerminals()
     glyphs = ASCII if ascii_only else UNICODE
-    return ClocheApp(WORKSPACE, fleet, terminals, glyphs=glyphs, theme=theme), fleet, terminals
+    app = ClocheApp(WORKSPACE, fleet, terminals, glyphs=glyphs, theme=theme)
+    app.strict = True
+    return app, fleet, terminals

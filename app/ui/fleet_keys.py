@@ -1,0 +1,50 @@
+"""The keys of the fleet screen, in the order of their rank."""
+
+from __future__ import annotations
+
+from textual.binding import Binding, BindingType
+
+FLEET_BINDINGS: list[BindingType] = [
+    Binding("n", "new", "new", tooltip="Start an agent on a copy of a folder", id="fleet.new"),
+    Binding(
+        "enter,tab",
+        "enter_pane",
+        "into its screen",
+        tooltip="Give the keys to the session's agent",
+        id="fleet.enter",
+    ),
+    Binding("r", "review", "review", tooltip="Go through what it changed", id="fleet.review"),
+    Binding("s", "stop", "stop", tooltip="End its machine; changes stay", id="fleet.stop"),
+    Binding("R", "resume", "resume", tooltip="Boot a stopped session", id="fleet.resume"),
+    Binding("d", "delete", "delete", tooltip="Delete a stopped session", id="fleet.delete"),
+    Binding("z", "zoom", "zoom", tooltip="One pane on the whole screen", id="fleet.zoom"),
+    Binding("slash", "filter", "filter", tooltip="Show only some", id="fleet.filter"),
+    Binding(
+        "exclamation_mark",
+        "next_need",
+        "who needs me",
+        key_display="!",
+        tooltip="Go to the next session that needs you",
+        id="fleet.next-need",
+    ),
+    Binding(
+        "colon",
+        "app.command_palette",
+        "commands",
+        tooltip="Find a command by its name",
+        id="app.commands",
+    ),
+    Binding("q", "app.leave", "leave", tooltip="Leave Cloche; sessions go on", id="app.leave"),
+    Binding(
+        "f12",
+        "leave_pane",
+        "leave or enter the pane",
+        show=False,
+        tooltip="Take the keys back from an agent, or give them",
+        id="fleet.toggle-pane",
+    ),
+    *(
+        Binding(f"alt+{n}", f"pane({n})", f"into session {n}", show=False, id=f"fleet.pane-{n}")
+        for n in range(1, 10)
+    ),
+]

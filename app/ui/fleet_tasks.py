@@ -1,0 +1,133 @@
+"""Starting, stopping, resuming and deleting sessions: asked for here, done by keepers."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from textual import on, work
+
+from app.ui.dialogs import NewSession, NewSessionDialog
+from app.ui.failures import told
+from app.ui.fleet_facts import LIVE, age
+from app.ui.fleet_view import FleetView
+from app.ui.messages import SessionStarted, TaskDone, TaskFailed
+from app.ui.work_screen import Choice
+from snapshot.safe_text import safe_name
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
+    from app.protocol import SessionInfo
+
+
+class FleetTasks(FleetView):
+    """What can be done with a session as a whole."""
+
+    def action_new(self) -> None:
+        """Ask what to start."""
+        dialog = NewSessionDialog(self.cloche.fleet.agents(), self.cloche.workspace, self.glyphs)
+        self.cloche.push_screen(dialog, self._start_chosen)
+
+    def _start_chosen(self, wanted: NewSession | None) -> None:
+        if wanted is not None:
+            self.say(f"Starting {wanted.agent}: the snapshot of its workspace is taken.")
+            self.start_session(wanted)
+
+    @work(group="start", exit_on_error=False)
+    async def start_session(self, wanted: NewSession) -> None:
+        """Start a session."""
+        try:
+            fleet = self.cloche.fleet
+            session_id = await fleet.start(wanted.agent, wanted.workspace, wanted.name)
+        except self.cloche.failures as error:
+            self.post_message(TaskFailed(*told(error)))
+        else:
+            self.post_message(SessionStarted(session_id))
+
+    @on(SessionStarted)
+    def show_started(self, message: SessionStarted) -> None:
+        """Put the cursor on the new session as soon as it is listed."""
+        if not self.rail.select(message.session_id):
+            self.wanted = message.session_id
+        self.show_panes()
+        self.show_strip()
+        self.refresh_keys()
+
+    @on(TaskFailed)
+    def show_failure(self, message: TaskFailed) -> None:
+        """Say what did not work."""
+        self.say(message.text, message.hint, "error")
+
+    @on(TaskDone)
+    def show_done(self, message: TaskDone) -> None:
+        """Say what was done."""
+        self.say(message.text, message.hint, "done")
+
+    def action_stop(self) -> None:
+        """End the machine of the session under the cursor, after a question."""
+        info = self.current
+        if info is not None and info.state in LIVE:
+            name = safe_name(info.name or info.id).text
+            word = "is working" if info.agent_state == "working" else f"is {info.agent_state}"
+            text = f"Stop {name}? Its agent {word} and ends; {self._changes_text(info)} stay."
+            self.ask(
+                text,
+                {
+                    "y": Choice("stop it", lambda: self._stop(info.id, name)),
+                    "escape": Choice("let it run"),
+                },
+            )
+
+    def _changes_text(self, info: SessionInfo) -> str:
+        counts = info.changes
+        noun = "file" if counts.files == 1 else "files"
+        if not counts.files:
+            return "no changes"
+        return f"+{counts.added} {self.glyphs.minus}{counts.removed} in {counts.files} {noun}"
+
+    def _stop(self, session_id: str, name: str) -> None:
+        self.say(f"Stopping {name}: its last changes are fetched.")
+        self.run_task(self.cloche.fleet.stop(session_id), f"{name} is stopped.", "R resumes it")
+
+    def action_resume(self) -> None:
+        """Boot the session under the cursor again."""
+        info = self.current
+        if info is not None and info.state not in LIVE:
+            name = safe_name(info.name or info.id).text
+            self.say(f"{name} boots again.")
+            self.run_task(self.cloche.fleet.resume(info.id), "", "")
+
+    def action_delete(self) -> None:
+        """Delete the session under the cursor, after a question in numbers."""
+        info = self.current
+        if info is None:
+            return
+        if info.state in LIVE:
+            self.say("It runs, and only a stopped session can be deleted.", "s stops it")
+            return
+        name = safe_name(info.name or info.id).text
+        lost = f"{self._changes_text(info)} that are not merged are lost for good"
+        if not info.changes.files:
+            lost = "it changed nothing"
+        self.ask(
+            f"Delete {name}, {age(time.time() - info.created)} old? {lost.capitalize()}.",
+            {
+                "y": Choice("delete it", lambda: self._delete(info.id, name)),
+                "escape": Choice("keep it"),
+            },
+        )
+
+    def _delete(self, session_id: str, name: str) -> None:
+        self.run_task(self.cloche.fleet.remove(session_id), f"{name} is deleted.", "")
+
+    @work(group="tasks", exit_on_error=False)
+    async def run_task(self, task: Awaitable[None], done: str, hint: str) -> None:
+        """Wait for something that a keeper does and say how it went."""
+        try:
+            await task
+        except self.cloche.failures as error:
+            self.post_message(TaskFailed(*told(error)))
+        else:
+            if done:
+                self.post_message(TaskDone(done, hint))

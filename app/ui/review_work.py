@@ -1,0 +1,188 @@
+"""What a review knows, and the workers that gather it; handlers elsewhere change state."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from contextlib import aclosing
+from typing import TYPE_CHECKING
+
+from textual import on, work
+
+from app.services.documents import load_file
+from app.ui.failures import told
+from app.ui.messages import (
+    ChangesArrived,
+    DecisionFailed,
+    DecisionRecorded,
+    FileLoaded,
+    SessionEvent,
+    SessionOpened,
+    SpansArrived,
+    TaskFailed,
+)
+from app.ui.review_facts import in_order, units_of
+from app.ui.review_merge import MergeKeys
+from widgets.diff_pane import DiffPane
+from widgets.file_list import FileList
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from app.protocol import Changes, Decide, FileChange, HunkInfo, SessionInfo
+    from app.services.documents import LoadedFile
+    from app.services.ports import SessionPort
+    from themes.glyphs import Glyphs
+    from widgets.diff_model import Layout, Side
+
+SIDES: tuple[Side, Side] = ("new", "old")
+"""The order in which the sides of a file are coloured."""
+
+
+class ReviewWork(MergeKeys):
+    """The state of a review and its link to the keeper."""
+
+    def __init__(self, glyphs: Glyphs, session_id: str) -> None:
+        super().__init__(glyphs)
+        self.session_id = session_id
+        self.info: SessionInfo | None = None
+        self.changes: Changes | None = None
+        self.pending: Changes | None = None
+        self.loaded: LoadedFile | None = None
+        self.shown_files: list[FileChange] = []
+        """The files in the order of the list."""
+        self.by_path: dict[str, FileChange] = {}
+        self.path = ""
+        self.layout_choice: Layout | None = None
+        self.kept: dict[str, LoadedFile] = {}
+        self.goal: int | None = None
+        self.taken: frozenset[tuple[str, str]] = frozenset()
+        self.recorded: frozenset[tuple[str, str]] = frozenset()
+        self.stale = asyncio.Event()
+        self.in_turn = asyncio.Lock()
+        self.refresh_wanted = False
+
+    async def on_unmount(self) -> None:
+        """End the connection; decisions are kept by the keeper."""
+        if self.session is not None:
+            await self.session.close()
+
+    # Parts
+
+    @property
+    def pane(self) -> DiffPane:
+        """The diff."""
+        return self.query_one(DiffPane)
+
+    @property
+    def files(self) -> FileList:
+        """The list of files."""
+        return self.query_one(FileList)
+
+    @property
+    def change(self) -> FileChange | None:
+        """The file that is shown."""
+        return self.by_path.get(self.path)
+
+    def keep(self, changes: Changes) -> None:
+        """Keep the changes, with the files in the order of the list."""
+        self.changes = changes
+        self.shown_files = in_order(changes.files)
+        self.by_path = {file.path: file for file in self.shown_files}
+
+    @property
+    def units(self) -> list[HunkInfo]:
+        """What can be decided in the file that is shown."""
+        return [] if self.change is None else units_of(self.change)
+
+    def unit_index(self) -> int | None:
+        """Return the unit under the cursor as an index into `units`."""
+        at = self.pane.current_unit
+        if at is None or self.loaded is None or at >= len(self.loaded.units):
+            return None
+        wanted = self.loaded.units[at]
+        return next((i for i, unit in enumerate(self.units) if unit.id == wanted), None)
+
+    # Workers gather
+
+    @work(group="connect", exclusive=True, exit_on_error=False)
+    async def connect(self) -> None:
+        """Connect to the keeper."""
+        try:
+            session = await self.cloche.fleet.open(self.session_id)
+        except self.cloche.failures as error:
+            self.post_message(TaskFailed(*told(error)))
+        else:
+            self.post_message(SessionOpened(session))
+
+    @on(SessionOpened)
+    def begin(self, message: SessionOpened) -> None:
+        """Read the changes and follow what happens."""
+        self.session = message.session
+        self.stale.set()
+        self.read_changes(message.session)
+        self.follow(message.session)
+
+    @work(group="follow", exclusive=True, exit_on_error=False)
+    async def follow(self, session: SessionPort) -> None:
+        """Turn the keeper's events into messages."""
+        try:
+            async for event in session.events():
+                self.post_message(SessionEvent(event))
+        except self.cloche.failures as error:
+            self.post_message(TaskFailed(*told(error)))
+
+    @work(group="changes", exclusive=True, exit_on_error=False)
+    async def read_changes(self, session: SessionPort) -> None:
+        """Read the changes each time that they are known to be stale."""
+        while True:
+            await self.stale.wait()
+            self.stale.clear()
+            refresh, self.refresh_wanted = self.refresh_wanted, False
+            try:
+                self.post_message(ChangesArrived(await session.changes(refresh=refresh), refresh))
+            except self.cloche.failures as error:
+                self.post_message(TaskFailed(*told(error)))
+
+    @work(group="load", exclusive=True, exit_on_error=False)
+    async def load(self, session: SessionPort, change: FileChange) -> None:
+        """Fetch and compare a file."""
+        try:
+            self.post_message(FileLoaded(await load_file(session, change)))
+        except self.cloche.failures as error:
+            self.post_message(TaskFailed(*told(error)))
+
+    @work(group="colours", exclusive=True, exit_on_error=False)
+    async def colour(self, loaded: LoadedFile) -> None:
+        """Colour both sides of a file; its text is shown already."""
+        name = os.fsencode(loaded.path)
+        for side in SIDES:
+            text, first = loaded.text_of(side)
+            async with aclosing(self.cloche.colours.spans(name, text)) as parts:
+                async for lines in parts:
+                    spans = {number + first: line for number, line in lines.items()}
+                    self.post_message(SpansArrived(loaded.key, side, spans))
+
+    @work(group="decide", exit_on_error=False)
+    async def send(
+        self, session: SessionPort, decisions: Sequence[Decide], units: frozenset[tuple[str, str]]
+    ) -> None:
+        """Send decisions in the order in which they were made."""
+        try:
+            async with self.in_turn:
+                await session.decide(decisions)
+        except self.cloche.failures as error:
+            self.post_message(DecisionFailed(*told(error), units))
+        else:
+            self.post_message(DecisionRecorded(units))
+
+    @work(group="decide", exit_on_error=False)
+    async def step_back(self, session: SessionPort, *, again: bool) -> None:
+        """Take the last decision back, or decide it again."""
+        try:
+            async with self.in_turn:
+                await (session.redo_decision() if again else session.undo_decision())
+        except self.cloche.failures as error:
+            self.post_message(TaskFailed(*told(error)))
+        else:
+            self.post_message(DecisionRecorded(frozenset()))

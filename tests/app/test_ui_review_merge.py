@@ -1,0 +1,93 @@
+"""Merging from a review, and taking a merge back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from app.errors import AppError
+from app.ui.dialogs import MergedDialog, MergeDialog
+from tests.doubles.pilots import until
+from tests.doubles.reviews import TOKENIZER, Review, opened_review
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
+
+@pytest.fixture
+async def review() -> AsyncGenerator[Review]:
+    """Return an open review of every kind of change."""
+    async for opened in opened_review():
+        yield opened
+
+
+async def test_merge_needs_something_accepted(review: Review) -> None:
+    await review.keys("M")
+    assert "Nothing is accepted yet" in review.notice
+    assert review.keeper.merges == []
+
+
+async def test_merge_shows_numbers_and_only_another_key_writes(review: Review) -> None:
+    await review.open(TOKENIZER)
+    await review.keys("space", "x", "M")
+    dialog = review.app.screen
+    assert isinstance(dialog, MergeDialog)
+    facts = dialog.facts
+    assert (facts.written, facts.accepted_hunks, facts.rejected_hunks, facts.open_hunks) == (
+        (TOKENIZER,),
+        1,
+        1,
+        13,
+    )
+    await review.keys("M", "enter", "space")
+    assert review.keeper.merges == []
+    await review.keys("y")
+    await until(review.pilot, lambda: isinstance(review.app.screen, MergedDialog))
+    assert [report.written for report in review.keeper.merges] == [(TOKENIZER,)]
+
+
+async def test_escape_in_the_summary_writes_nothing(review: Review) -> None:
+    await review.keys("plus", "M", "escape")
+    assert review.app.screen is review.screen
+    assert review.keeper.merges == []
+
+
+async def test_risky_files_that_go_in_are_named(review: Review) -> None:
+    await review.keys("A", "M")
+    dialog = review.app.screen
+    assert isinstance(dialog, MergeDialog)
+    assert list(dialog.facts.risky) == [".github/workflows/ci.yml"]
+
+
+async def test_conflicts_are_listed_and_counted(review: Review) -> None:
+    review.keeper.conflicts = ("README.md",)
+    await review.keys("plus", "M")
+    dialog = review.app.screen
+    assert isinstance(dialog, MergeDialog)
+    assert dialog.facts.conflicts == ("README.md",)
+    await review.keys("y")
+    await until(review.pilot, lambda: isinstance(review.app.screen, MergedDialog))
+    await review.keys("enter")
+    assert "1 conflict" in review.line("head")
+
+
+async def test_a_merge_is_taken_back_after_a_question_in_numbers(review: Review) -> None:
+    await review.keys("plus", "M", "y")
+    await until(review.pilot, lambda: isinstance(review.app.screen, MergedDialog))
+    await review.keys("t")
+    assert "8 files get their old content again" in review.notice
+    await review.keys("t")
+    assert review.keeper.undone == []
+    await review.keys("t", "y")
+    assert review.keeper.undone == ["m1"]
+    assert "Restored 8 files" in review.notice
+    await review.keys("t")
+    assert "Nothing was merged" in review.notice
+
+
+async def test_a_merge_that_fails_is_said(review: Review) -> None:
+    await review.keys("plus")
+    review.keeper.refuse = AppError("merge-aborted", "The disk is full.", "Free some space.")
+    await review.keys("M")
+    assert review.notice == "The disk is full. → Free some space."

@@ -1,0 +1,144 @@
+"""Where each row of a diff stands: aspects, notes, the model's rows, and wrapped lines."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from typing import TYPE_CHECKING
+
+from widgets.diff_draw import Look, row_height
+from widgets.lines import LineView
+
+if TYPE_CHECKING:
+    from themes.glyphs import Glyphs
+    from widgets.diff_model import DiffDocument, DiffRow, Layout
+
+WRAP_LIMIT = 20_000
+"""Rows above which long lines are not wrapped, for every row must be measured."""
+
+
+class DiffRowsView(LineView):
+    """The geometry of a document: rows, units, and the lines that they take on the screen."""
+
+    def __init__(self, *, glyphs: Glyphs, id: str | None = None) -> None:
+        super().__init__(glyphs=glyphs, id=id)
+        self.document: DiffDocument | None = None
+        self.decisions: tuple[str, ...] = ()
+        self.cursor = 0
+        self.layout_name: Layout = "split"
+        self.find = ""
+        self.wrap_lines = False
+        self.side_scroll = 0
+        self._tops: list[int] | None = None
+        self._tops_width = 0
+
+    # Rows: aspects, then notes, then the rows of the model
+
+    @property
+    def aspect_count(self) -> int:
+        """How many of the units are about the whole file."""
+        return 0 if self.document is None else len(self.document.aspects)
+
+    @property
+    def unit_count(self) -> int:
+        """How much can be decided in this file."""
+        return 0 if self.document is None else self.aspect_count + len(self.document.hunk_sizes)
+
+    @property
+    def head(self) -> int:
+        """Rows above the model's."""
+        return 0 if self.document is None else self.aspect_count + len(self.document.notes)
+
+    @property
+    def total_rows(self) -> int:
+        """Aspects, notes and rows together."""
+        return 0 if self.document is None else self.head + len(self.document.rows)
+
+    @property
+    def look(self) -> Look:
+        """What drawing depends on."""
+        lines = (0, 0) if self.document is None else self.document.lines
+        return Look(
+            layout=self.layout_name,
+            width=max(1, self.size.width - 1),
+            digits=max(3, len(str(max(lines)))),
+            scroll=self.side_scroll,
+            wrap=self.wrap_lines,
+            find=self.find,
+        )
+
+    def row_at(self, row: int) -> DiffRow | None:
+        """Return the model's row; None above and outside."""
+        index = row - self.head
+        if self.document is None or index < 0:
+            return None
+        found = self.document.rows.rows(index, index + 1)
+        return found[0] if found else None
+
+    def measure_again(self) -> None:
+        """Forget how many lines rows take."""
+        self._tops = None
+
+    @property
+    def tops(self) -> list[int]:
+        """With wrapped lines: the first visual line of each row, and one more for the end."""
+        if self._tops is None or self._tops_width != self.size.width:
+            self._tops_width = self.size.width
+            tops, at, look = [0], 0, self.look
+            model = () if self.document is None else self.document.rows.rows(0, WRAP_LIMIT * 4)
+            heights = [1] * self.head + [row_height(row, look) for row in model]
+            for height in heights:
+                at += height
+                tops.append(at)
+            self._tops = tops
+        return self._tops
+
+    @property
+    def visual_rows(self) -> int:
+        """How many lines there are to scroll through."""
+        if not self.wrap_lines or self.document is None:
+            return self.total_rows
+        return self.tops[-1]
+
+    def top_of(self, row: int) -> int:
+        """Return the first visual line of a row."""
+        return self.tops[row] if self.wrap_lines and row < len(self.tops) else row
+
+    def place(self, y: int) -> tuple[int, int]:
+        """Return the row and the line inside it that stand on visual line `y`."""
+        if not self.wrap_lines:
+            return y, 0
+        row = bisect_right(self.tops, y) - 1
+        return row, y - self.tops[row]
+
+    @property
+    def current_unit(self) -> int | None:
+        """The unit under (or nearest to) the cursor."""
+        document = self.document
+        if document is None or not self.unit_count:
+            return None
+        if self.cursor < self.aspect_count:
+            return self.cursor
+        hunk = document.rows.hunk_at(max(0, self.cursor - self.head))
+        return self.aspect_count + hunk if hunk is not None else self.aspect_count - 1
+
+    def first_row_of(self, unit: int) -> int:
+        """Return the row of a unit's first change."""
+        assert self.document is not None
+        if unit < self.aspect_count:
+            return unit
+        return self.document.rows.row_of_hunk(unit - self.aspect_count) + self.head
+
+    def unit_at(self, row: int) -> int | None:
+        """Return the unit that a row is part of."""
+        if row < self.aspect_count:
+            return row
+        model = self.row_at(row)
+        if model is None or model.hunk is None:
+            return None
+        return self.aspect_count + model.hunk
+
+    def decision_of(self, unit: int | None) -> str:
+        """Return what was decided about a unit."""
+        if unit is None:
+            return ""
+        return self.decisions[unit] if unit < len(self.decisions) else "open"
