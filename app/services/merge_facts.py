@@ -11,6 +11,17 @@ if TYPE_CHECKING:
     from app.protocol import Changes, FileChange, MergeReport
 
 
+KINDS = {
+    "added": "new",
+    "modified": "",
+    "deleted": "deleted",
+    "renamed": "renamed",
+    "mode": "mode",
+    "type": "another type",
+}
+"""Words for what happens to a file."""
+
+
 @dataclass(frozen=True, slots=True)
 class MergeFacts:
     """All texts are safe to print."""
@@ -20,6 +31,8 @@ class MergeFacts:
     skipped: tuple[tuple[str, str], ...] = ()
     risky: dict[str, str] = field(default_factory=dict[str, str])
     """Why a path that goes in is risky."""
+    kinds: dict[str, str] = field(default_factory=dict[str, str])
+    """What happens to a path that is more than a change of its content."""
     accepted_hunks: int = 0
     rejected_hunks: int = 0
     open_hunks: int = 0
@@ -51,6 +64,7 @@ def merge_facts(changes: Changes, report: MergeReport) -> MergeFacts:
         conflicts=tuple(safe_name(path).text for path in report.conflicts),
         skipped=tuple((safe_name(s.path).text, safe_name(s.reason).text) for s in report.skipped),
         risky={safe_name(path).text: safe_name(why).text for path, why in risky.items() if why},
+        kinds={safe_name(path).text: KINDS[file.kind] for path, file in by_path.items()},
         accepted_hunks=units_in(changes, "accepted") + units_in(changes, "mixed"),
         rejected_hunks=units_in(changes, "rejected"),
         open_hunks=units_in(changes, "open"),

@@ -208,8 +208,9 @@ def paths_text(facts: MergeFacts, glyphs: Glyphs) -> Content:
         parts += [(f" {glyphs.stalled} ", "bold $warning"), (path, "$foreground")]
         parts.append(("  conflict: your file is left as it is\n", "$warning"))
     for path in facts.written:
-        risk = facts.risky.get(path, "")
+        risk, kind = facts.risky.get(path, ""), facts.kinds.get(path, "")
         parts += [(f" {glyphs.accepted} ", "bold $success"), (path, "$foreground")]
+        parts.append((f"  {kind}" if kind else "", "$muted"))
         parts.append((f"  {glyphs.risky} {risk}\n" if risk else "\n", "$warning"))
     for path, reason in facts.skipped:
         parts += [(f" {glyphs.note} ", "$muted"), (path, "$muted"), (f"  {reason}\n", "$muted")]
