@@ -32,6 +32,8 @@ class Session:
         self.terminal = engine(columns, rows)
         pid, self.fd = pty.fork()
         if pid == 0:
+            # A test run in the background may ignore interrupts, and children inherit that.
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
             os.chdir(folder)
             env = {
                 "TERM": "xterm-256color",
