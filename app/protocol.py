@@ -58,6 +58,11 @@ class SessionInfo(msgspec.Struct, frozen=True):
     """The exact next step that goes with `message`."""
     notices: tuple[str, ...] = ()
     """Sentences about the snapshot (what was withheld) and the machine (why it is slow)."""
+    open_units: int = 0
+    """Hunks and aspects of the last generation that wait for a decision (partly decided ones
+    too). What cannot be decided does not count."""
+    since: float = 0.0
+    """When `state` or `agent_state` last changed, in unix seconds; 0 before the first change."""
 
 
 class HunkInfo(msgspec.Struct, frozen=True):

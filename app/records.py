@@ -101,6 +101,9 @@ class StateRecord(msgspec.Struct, frozen=True):
     """Sentences for the user about the snapshot and the machine."""
     agent_started: float = 0.0
     agent_ended: float = 0.0
+    open_units: int = 0
+    since: float = 0.0
+    """When `state` or `agent_state` last changed, in unix seconds."""
     format: int = FORMAT
 
 
@@ -188,6 +191,8 @@ def session_info(record: SessionRecord, state: StateRecord) -> SessionInfo:
         message=state.message,
         hint=state.hint,
         notices=state.notices,
+        open_units=state.open_units,
+        since=state.since,
     )
 
 
