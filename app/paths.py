@@ -67,17 +67,22 @@ class Paths:
 
 
 def private_folder(path: Path) -> Path:
-    """Make `path` (and its parents) and return it; refuse one that others own or can enter.
+    """Make `path` (and its parents) and return it, closed to others.
 
-    Raises AppError when the folder is a link, belongs to somebody else or is open to others.
+    A folder of yours that others could only look into is closed. One that others could write into
+    is refused, for something of theirs may lie in it.
+
+    Raises AppError when the folder is a link, belongs to somebody else or is open for writing.
     """
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     path.mkdir(mode=0o700, exist_ok=True)
     found = path.lstat()
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o022:
         raise AppError(
             "unsafe-folder",
             f"{path} is not a private folder of yours.",
-            f"Remove it, or run: chmod 700 '{path}'",
+            f"Look what is in it, then remove it, or run: chmod 700 '{path}'",
         )
+    if found.st_mode & 0o077:
+        path.chmod(0o700)
     return path
