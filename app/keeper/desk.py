@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from app.errors import AppError
 from app.keeper.asking import matches
 from app.keeper.drift import Drift
+from app.keeper.summaries import summary_of
 from app.protocol import (
     Changes,
     Counts,
@@ -27,20 +27,19 @@ from app.protocol import (
     UndoReport,
 )
 from app.wire_text import text_path, to_text
-from snapshot.base_reader import BaseReader
-from snapshot.decisions import DecisionLog, Overlay, state_of
+from snapshot.decisions import LETTERS, DecisionLog, Overlay, state_of
 from snapshot.errors import StoreDamaged
-from snapshot.hunks import Hunk
-from snapshot.review import ChangedFile, FileReview, accept_safe, plan_merge
+from snapshot.review import ChangedFile, FileReview, accept_safe, plan_reviews
 from snapshot.writeback import recover, run_merge, undo_merge
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from app.keeper.mirroring import Mirror
+    from app.keeper.summaries import Summary
     from app.records import SessionRecord
+    from snapshot.base_reader import BaseReader
     from snapshot.blobs import BlobStore
-    from snapshot.capture import SnapshotReport
     from snapshot.changes import Change
     from snapshot.decisions import Decisions, Mark
     from snapshot.manifest import Entry
@@ -50,42 +49,23 @@ MAX_HELD: Final = 16
 """Reviews with their lines kept in memory."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Summary:
-    """What a file's review says without its lines."""
-
-    added: int
-    removed: int
-    binary: bool
-    risk: str
-    units: tuple[_Unit, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class _Unit:
-    id: str
-    size: int
-    numbers: tuple[int, int, int, int]
-    aspect: str
-
-
 class Desk:
     """Blocks on disk and on diffs: call every method in a thread, one at a time (it locks)."""
 
     def __init__(
-        self, record: SessionRecord, folder: Path, report: SnapshotReport, blobs: BlobStore
+        self, record: SessionRecord, folder: Path, base: BaseReader, blobs: BlobStore
     ) -> None:
         self._id = record.id
         self._workspace = Path(text_path(record.workspace))
         self._merges = folder / "merges"
         self._merges.mkdir(mode=0o700, exist_ok=True)
         self._blobs = blobs
-        self._base = BaseReader(folder / "workspace.squashfs", report.manifest, blobs)
+        self._base = base
         self._log = DecisionLog(folder / "decisions.jsonl")
         self._drift = Drift(self._workspace)
         self._files: dict[str, ChangedFile] = {}
         self._rows: dict[str, Change] = {}
-        self._summaries: dict[ChangedFile, _Summary] = {}
+        self._summaries: dict[ChangedFile, Summary] = {}
         self._held: OrderedDict[ChangedFile, FileReview] = OrderedDict()
         self._gone_dirs: frozenset[bytes] = frozenset()
         self._ignored = 0
@@ -139,34 +119,29 @@ class Desk:
             return ""
         return self._blobs.put(entry.target) if entry.kind == "link" else entry.digest
 
-    def _summary(self, file: ChangedFile) -> _Summary:
-        known = self._summaries.get(file)
-        if known is not None:
-            return known
-        review = self._review(file)
-        units = tuple(
-            _Unit(
-                unit.id,
-                unit.size,
-                _numbers(unit) if isinstance(unit, Hunk) else (0, 0, 0, 0),
-                "" if isinstance(unit, Hunk) else unit.kind,
-            )
-            for unit in review.units
-        )
-        return _Summary(review.added, review.removed, review.binary, review.risk, units)
+    def _summary(self, file: ChangedFile) -> Summary:
+        return self._summaries.get(file) or summary_of(self._review(file))
 
     def _review(self, file: ChangedFile) -> FileReview:
         held = self._held.get(file)
         if held is None:
-            held = FileReview(file, self._side(file.base), self._side(file.agent))
+            held = FileReview(file, self._content(file.base), self._content(file.agent))
             self._held[file] = held
         self._held.move_to_end(file)
         while len(self._held) > MAX_HELD:
             self._held.popitem(last=False)
         return held
 
-    def _side(self, digest: str) -> bytes | None:
-        return self._blobs.read(digest) if digest else None
+    def _content(self, digest: str) -> bytes | None:
+        if not digest:
+            return None
+        data = self._base.content(digest)
+        if data is None:
+            raise StoreDamaged(
+                f"The content {digest} is not in the session's store.",
+                f"Mirror it again: cloche resume {self._id} --no-agent",
+            )
+        return data
 
     def changes(self, drift: bool = True) -> Changes:
         """Return all changes with the decisions on record."""
@@ -223,6 +198,15 @@ class Desk:
             ]
         return review.decide(decision.decision, decision.hunks)
 
+    @property
+    def open_units(self) -> int:
+        """How many hunks and aspects of this generation wait for a decision."""
+        with self._lock:
+            return sum(
+                summary.open_units(file.path, self._log)
+                for file, summary in self._summaries.items()
+            )
+
     def undo_decision(self) -> bool:
         """Take back the last step of decisions."""
         with self._lock:
@@ -249,8 +233,10 @@ class Desk:
     def _asked(self, request: MergeRequest) -> Decisions:
         asked: Decisions = self._log
         if request.accept_safe:
-            reviews = [self._review(file) for file in self._files.values()]
-            asked = Overlay(asked, accept_safe(reviews, asked))
+            safe: list[Mark] = []
+            for file in self._files.values():  # one by one: all lines at once would be too much
+                safe += accept_safe([self._review(file)], asked)
+            asked = Overlay(asked, safe)
         marks: list[Mark] = []
         for text in request.accept:
             for name in self._matching(text):
@@ -288,23 +274,14 @@ class Desk:
         return self._review(file).decide("accepted", (unit,))
 
     def _plan(self, decisions: Decisions) -> MergePlan:
-        return plan_merge(
-            tuple(self._files.values()),
-            decisions,
-            lambda file: self._content(file.base),
-            lambda file: self._content(file.agent),
-            self._workspace,
-            gone_dirs=self._gone_dirs,
+        accepted = (
+            file
+            for file in self._files.values()
+            if self._summaries[file].has(LETTERS["accepted"], file.path, decisions)
         )
-
-    def _content(self, digest: str) -> bytes:
-        data = self._blobs.read(digest) if digest else b""
-        if data is None:
-            raise StoreDamaged(
-                f"The content {digest} is not in the session's store.",
-                f"Mirror it again: cloche resume {self._id} --no-agent",
-            )
-        return data
+        return plan_reviews(
+            map(self._review, accepted), decisions, self._workspace, gone_dirs=self._gone_dirs
+        )
 
     def undo(self, merge: str) -> UndoReport:
         """Take a whole merge back; files that moved on are merged or named as conflicts."""
@@ -334,17 +311,6 @@ def _git_mode(entry: Entry | None) -> str:
     if entry.kind == "link":
         return "120000"
     return "100755" if entry.mode & 0o100 else "100644"
-
-
-def _numbers(hunk: Hunk) -> tuple[int, int, int, int]:
-    old, new = hunk.old_end - hunk.old_start, hunk.new_end - hunk.new_start
-    # as in a unified diff without context: an empty side names the line before it
-    return (
-        hunk.old_start + (1 if old else 0),
-        old,
-        hunk.new_start + (1 if new else 0),
-        new,
-    )
 
 
 def _texts(paths: Iterable[bytes]) -> tuple[str, ...]:

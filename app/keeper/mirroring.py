@@ -16,8 +16,10 @@ from app.files import read_regular, write_atomic
 from app.keeper.threads import in_thread
 from app.wire_text import to_bytes, to_text
 from snapshot import mirror as snapshot_mirror
+from snapshot.blobs import QuotaExceeded
 from snapshot.changes import ChangeSet, compare
 from snapshot.mirror import FileKey, Limits
+from snapshot.renames import MAX_SIMILAR_BYTES
 from vm.errors import VMError
 from vm.machine.bulk import GuestError
 from vm.machine.entries import UpperEntry
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from app.keeper.links import Links
+    from snapshot.base_reader import BaseReader
     from snapshot.blobs import BlobStore
     from snapshot.capture import SnapshotReport
     from snapshot.mirror import AgentTree, Fetch
@@ -80,9 +83,12 @@ class Saved(msgspec.Struct, frozen=True):
 class Mirror:
     """The mirrored tree of one session and its generation number."""
 
-    def __init__(self, folder: Path, base: SnapshotReport, blobs: BlobStore) -> None:
+    def __init__(
+        self, folder: Path, base: SnapshotReport, reader: BaseReader, blobs: BlobStore
+    ) -> None:
         self._path = folder / "mirror.json"
         self._base = base
+        self._reader = reader
         self._blobs = blobs
         self._contents: dict[FileKey, str] = {}
         self._rows: tuple[Row, ...] = ()
@@ -99,8 +105,11 @@ class Mirror:
         except FileNotFoundError:
             return
         self._contents = {
-            FileKey(c.inode, c.size, c.mtime_ns, c.ctime_ns): c.digest for c in saved.contents
+            FileKey(c.inode, c.size, c.mtime_ns, c.ctime_ns): c.digest
+            for c in saved.contents
+            if self._blobs.has(c.digest)
         }
+        self._failed = len(self._contents) < len(saved.contents)  # the next pass fetches them
         self._rows = saved.rows
         self.generation = saved.generation
         self._resolve([_entry(row) for row in saved.rows])
@@ -179,7 +188,14 @@ class Mirror:
         self.tree = snapshot_mirror.resolve(
             self._base.manifest, entries, self._contents, self._limits
         )
-        self.changes = compare(self._base.manifest, self.tree, self._base.rules, self._blobs.read)
+        self.changes = compare(self._base.manifest, self.tree, self._base.rules, self._content)
+
+    def _content(self, digest: str) -> bytes | None:
+        """Give a content to look for renames; without it one is shown as two changes."""
+        try:
+            return self._reader.content(digest, MAX_SIMILAR_BYTES)
+        except QuotaExceeded:
+            return None
 
 
 def _row(entry: UpperEntry) -> Row:

@@ -14,8 +14,10 @@ from app.keeper.desk import Desk
 from app.keeper.mirroring import Mirror
 from app.keeper.threads import in_thread
 from app.protocol import Counts
+from snapshot.base_reader import BaseReader
 from snapshot.blobs import BlobStore
 from snapshot.capture import load_snapshot
+from snapshot.capture_report import IMAGE
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -44,9 +46,10 @@ class Tree:
     def _load(self) -> None:
         report = load_snapshot(self._folder)
         blobs = BlobStore(self._folder / "blobs")
-        mirror = Mirror(self._folder, report, blobs)
+        base = BaseReader(self._folder / IMAGE, report.manifest, blobs)
+        mirror = Mirror(self._folder, report, base, blobs)
         mirror.load()
-        desk = Desk(self._record, self._folder, report, blobs)
+        desk = Desk(self._record, self._folder, base, blobs)
         self.counts = desk.take_over(mirror)
         self._mirror, self._desk = mirror, desk
 

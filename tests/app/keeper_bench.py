@@ -11,6 +11,7 @@ from app.keeper.desk import Desk
 from app.keeper.mirroring import Mirror
 from app.records import SessionRecord
 from app.wire_text import path_text
+from snapshot.base_reader import BaseReader
 from snapshot.blobs import BlobStore
 from snapshot.capture import CaptureOptions, load_snapshot, take_snapshot
 from vm.machine.bulk import Fetched, GuestError, Listing
@@ -125,9 +126,10 @@ class Bench:
         """Begin as a new keeper does: from what is on disk."""
         report = load_snapshot(self.folder)
         blobs = BlobStore(self.folder / "blobs")
-        self.mirror = Mirror(self.folder, report, blobs)
+        base = BaseReader(self.folder / "workspace.squashfs", report.manifest, blobs)
+        self.mirror = Mirror(self.folder, report, base, blobs)
         self.mirror.load()
-        self.desk = Desk(self.record, self.folder, report, blobs)
+        self.desk = Desk(self.record, self.folder, base, blobs)
         self.desk.take_over(self.mirror)
 
     async def take(self, **options: Any) -> bool:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from app.errors import AppError
+from app.keeper import desk
+from app.keeper.desk import MAX_HELD
 from app.keeper.service import page_of
 from app.protocol import Changes, Decide, FileChange, MergeRequest
 from snapshot.errors import SnapshotError
@@ -15,6 +17,8 @@ from tests.app.keeper_bench import Bench
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    from snapshot.review import ChangedFile, FileReview
 
 NUMBERS = "".join(f"{number}\n" for number in range(1, 31))
 
@@ -257,3 +261,67 @@ def test_pages_hold_whole_files_and_always_one() -> None:
         found += page.changes.files
     assert tuple(found) == files
     assert page_of(changes, 5000).changes.files == ()
+
+
+async def test_a_file_that_was_renamed_and_edited_is_one_change(bench: Bench) -> None:
+    bench.guest.remove(b"a.txt")
+    bench.guest.put(b"moved.txt", NUMBERS.replace("2\n", "two\n", 1).encode())
+    await bench.take()
+    (file,) = bench.desk.changes().files
+    assert (file.path, file.old_path, file.kind) == ("moved.txt", "a.txt", "renamed")
+    assert [hunk.aspect for hunk in file.hunks] == ["rename", ""]
+
+
+async def test_a_byte_order_mark_is_no_line_in_the_numbers_of_hunks(bench: Bench) -> None:
+    bench.guest.put(b"a.txt", b"\xef\xbb\xbf" + NUMBERS.replace("20\n", "twenty\n").encode())
+    await bench.take()
+    (file,) = bench.desk.changes().files
+    spans = [(h.old_start, h.old_lines, h.new_start, h.new_lines) for h in file.hunks]
+    assert spans[-1] == (20, 1, 20, 1)
+
+
+async def test_a_merge_diffs_only_what_is_accepted(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(2 * MAX_HELD):
+        bench.guest.put(b"new-%d" % number, b"x\n")
+    await bench.take()
+    made: list[bytes] = []
+    review = desk.FileReview
+
+    def counted(file: ChangedFile, base: bytes | None, agent: bytes | None) -> FileReview:
+        made.append(file.path)
+        return review(file, base, agent)
+
+    monkeypatch.setattr(desk, "FileReview", counted)
+    bench.desk.merge(MergeRequest(accept=("new-0",)))
+    assert made == [b"new-0"]
+
+
+async def test_a_lost_content_is_fetched_again(bench: Bench) -> None:
+    bench.guest.put(b"new", b"new\n")
+    await bench.take()
+    (file,) = bench.desk.changes().files
+    (bench.folder / "blobs" / file.agent[:2] / file.agent).unlink()
+    bench.desk.close()
+    bench.open()
+    (lost,) = bench.desk.changes().files
+    assert lost.note
+    assert await bench.take()
+    assert bench.desk.changes().files == (file,)
+
+
+async def test_what_waits_for_a_decision_is_counted(bench: Bench) -> None:
+    edited(bench)
+    await bench.take()
+    assert bench.desk.open_units == 5  # two hunks, a new file's content and mode, a deletion
+    files = [file.path for file in bench.desk.changes().files]
+    bench.desk.decide([Decide(path, "rejected") for path in files])
+    assert bench.desk.open_units == 0
+    bench.desk.undo_decision()
+    bench.desk.decide([Decide(path, "accepted") for path in files])
+    bench.desk.merge(MergeRequest())
+    assert bench.desk.open_units == 0
+    bench.guest.put(b"later", b"later\n")
+    await bench.take()
+    assert bench.desk.open_units == 1
