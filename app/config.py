@@ -148,13 +148,14 @@ def _choice(
     return str(value)
 
 
-def _texts(document: Document, key: Key, value: Any) -> tuple[str, ...]:
+def _texts(document: Document, key: Key, value: Any, *, one_line: bool = True) -> tuple[str, ...]:
     items: list[Any] | None = value if isinstance(value, list) else None  # pyright: ignore[reportUnknownVariableType]
     if items is None or len(items) > MAX_PATTERNS:
         raise document.error(key, f"'{key[-1]}' must be a list of at most {MAX_PATTERNS} texts")
     for index, item in enumerate(items):
-        if not isinstance(item, str) or not item or "\0" in item or "\n" in item:
-            raise document.error((*key, index), "here must stand a text of one line")
+        if not isinstance(item, str) or not item or "\0" in item or (one_line and "\n" in item):
+            form = "a text of one line" if one_line else "a text"
+            raise document.error((*key, index), f"here must stand {form}")
     return tuple(items)
 
 
@@ -170,7 +171,9 @@ def _agent(document: Document, name: str, value: Any) -> Agent:
     if not _AGENT_NAME.match(name):
         raise document.error(key, "an agent's name is small letters, digits and . _ - (40 at most)")
     given = _mapping(document, key, value, ("command", "env", "description"))
-    command = _texts(document, (*key, "command"), given.get("command") or [])
+    # A script of several lines, as in `[sh, -c, "…"]`, is a word like any other.
+    words = given.get("command") or []
+    command = _texts(document, (*key, "command"), words, one_line=False)
     if not command:
         raise document.error(key, f"the agent '{name}' needs a command", "command: [program, arg]")
     env = _environment(document, (*key, "env"), given.get("env"))

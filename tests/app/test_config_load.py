@@ -92,3 +92,9 @@ def test_a_project_may_do_nothing_else(tmp_path: Path, text: str, words: str) ->
         tighten(Defaults(git="none"), tmp_path)
     assert ".cloche.yaml:1:" in caught.value.message
     assert words in caught.value.message
+
+
+def test_a_command_may_hold_a_script_of_several_lines(tmp_path: Path) -> None:
+    text = "agents:\n  mine:\n    command:\n    - sh\n    - -c\n    - |\n      cd src\n      make\n"
+    (tmp_path / "config.yaml").write_text(text)
+    assert load_config(tmp_path).agents["mine"].command == ("sh", "-c", "cd src\nmake\n")
