@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import contextlib
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
 
 from app.errors import AppError
+from app.files import write_atomic
 from app.keeper.threads import in_thread
 from app.paths import private_folder
 from app.wire_text import text_path
-from vm.image import find_image, scratch_template, write_initrd
+from snapshot.capture_report import IMAGE
+from vm.errors import ImageMissing
+from vm.image import find_built, find_image, scratch_template, write_initrd
 from vm.machine import accel, disks
 from vm.machine.identity import Identity
 from vm.machine.spec import Backing, Disk, MachineSpec, Resources
@@ -27,8 +30,8 @@ if TYPE_CHECKING:
 IDENTITY: Final = "identity.json"
 SCRATCH: Final = "scratch.qcow2"
 INITRD: Final = "initrd"
+IMAGE_DIGEST: Final = "image.digest"
 CONSOLE: Final = "console.log"
-SNAPSHOT: Final = "workspace.squashfs"
 
 HOSTNAME: Final = "cloche"
 
@@ -57,14 +60,14 @@ class Workshop:
         Raises the errors of `snapshot` and `vm`; nothing of it is in the workspace.
         """
         image = find_image(self._paths.store, self._record.image)
-        for name in (IDENTITY, SCRATCH, INITRD, SNAPSHOT):
+        for name in (IDENTITY, SCRATCH, INITRD, IMAGE):
             with contextlib.suppress(FileNotFoundError):
                 (self._folder / name).unlink()
         notices = await in_thread(self._snapshot)
         backing = await in_thread(self._backing)
         await disks.create_overlay(self._folder / SCRATCH, backing)
         Identity.new().save(self._folder / IDENTITY)
-        (self._folder / "image.digest").write_text(image.digest + "\n")
+        write_atomic(self._folder / IMAGE_DIGEST, f"{image.digest}\n".encode())
         return notices
 
     def _snapshot(self) -> tuple[str, ...]:
@@ -85,28 +88,32 @@ class Workshop:
 
     async def machinery(self) -> Machinery:
         """Return what to boot now: a fresh initrd (it bears the time) and an accelerator."""
-        image = find_image(self._paths.store, self._record.image)
-        self._check_image(image)
+        image = self._image()
         identity = Identity.load(self._folder / IDENTITY)
         await in_thread(partial(self._write_initrd, image, identity))
         choice = await self._accelerator(image)
-        return Machinery(self._spec(image, choice.accelerator), identity, choice.notice)
+        spec = replace(
+            self._spec(choice.accelerator), kernel=image.vmlinux, disks=self._disks(image)
+        )
+        return Machinery(spec, identity, choice.notice)
 
     async def adopted(self, accelerator: str) -> Machinery:
-        """Return what describes a machine that already runs."""
-        image = find_image(self._paths.store, self._record.image)
-        spec = self._spec(image, cast("Accelerator", accelerator))
+        """Return what describes a machine that already runs; its image may be gone by now."""
+        spec = self._spec(cast("Accelerator", accelerator))
         return Machinery(spec, Identity.load(self._folder / IDENTITY), "")
 
-    def _check_image(self, image: ImageSet) -> None:
-        made_on = (self._folder / "image.digest").read_text().strip()
-        if made_on != image.digest:
+    def _image(self) -> ImageSet:
+        """Return the image that the session was made on, built anew since or not."""
+        digest = (self._folder / IMAGE_DIGEST).read_text().strip()
+        try:
+            return find_built(self._paths.store, self._record.image, digest)
+        except ImageMissing as error:
+            session = self._record.id
             raise AppError(
-                "image-changed",
-                "The base image was built anew since this session was made.",
-                f"Take its changes home (cloche merge {self._record.id}), then: cloche rm "
-                f"{self._record.id}",
-            )
+                "image-gone",
+                f"The image that the session {session} was made on is gone or damaged.",
+                f"Take its changes home (cloche merge {session}), then: cloche rm {session}",
+            ) from error
 
     def _write_initrd(self, image: ImageSet, identity: Identity) -> None:
         write_initrd(
@@ -126,24 +133,28 @@ class Workshop:
         self._paths.cache.mkdir(mode=0o700, parents=True, exist_ok=True)
         return await accel.choose(image.vmlinux, self._paths.cache)
 
-    def _spec(self, image: ImageSet, accelerator: Accelerator) -> MachineSpec:
+    def _spec(self, accelerator: Accelerator) -> MachineSpec:
+        """Return what every machine of this session has, without what it boots from."""
         runtime = self._paths.sockets(self._record.id)
         private_folder(runtime.parent)
         private_folder(runtime)
         limits = self._record.limits
-        template = scratch_template(self._paths.store, limits.scratch)
         return MachineSpec(
             name=self._record.id,
             accelerator=accelerator,
-            kernel=image.vmlinux,
+            kernel=Path(),
             initrd=self._folder / INITRD,
-            disks=(
-                Disk("base", image.base),
-                Disk("ws0", self._folder / SNAPSHOT),
-                Disk("scratch", self._folder / SCRATCH, "qcow2", False, Backing(template, "raw")),
-            ),
+            disks=(),
             runtime=runtime,
             console=self._folder / CONSOLE,
             log=self._folder / "qemu.log",
             resources=Resources(limits.vcpus, limits.memory),
+        )
+
+    def _disks(self, image: ImageSet) -> tuple[Disk, ...]:
+        template = scratch_template(self._paths.store, self._record.limits.scratch)
+        return (
+            Disk("base", image.base),
+            Disk("ws0", self._folder / IMAGE),
+            Disk("scratch", self._folder / SCRATCH, "qcow2", False, Backing(template, "raw")),
         )

@@ -12,13 +12,14 @@ from app.keeper.desk import MAX_HELD
 from app.keeper.service import page_of
 from app.protocol import Changes, Decide, FileChange, MergeRequest
 from snapshot.errors import SnapshotError
+from snapshot.review import FileReview
 from tests.app.keeper_bench import Bench
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from snapshot.review import ChangedFile, FileReview
+    from snapshot.review import ChangedFile
 
 NUMBERS = "".join(f"{number}\n" for number in range(1, 31))
 
@@ -287,11 +288,10 @@ async def test_a_merge_diffs_only_what_is_accepted(
         bench.guest.put(b"new-%d" % number, b"x\n")
     await bench.take()
     made: list[bytes] = []
-    review = desk.FileReview
 
     def counted(file: ChangedFile, base: bytes | None, agent: bytes | None) -> FileReview:
         made.append(file.path)
-        return review(file, base, agent)
+        return FileReview(file, base, agent)
 
     monkeypatch.setattr(desk, "FileReview", counted)
     bench.desk.merge(MergeRequest(accept=("new-0",)))

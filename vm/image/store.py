@@ -28,6 +28,7 @@ FILES = (KERNEL, VMLINUX, INITRAMFS, BASE)
 RECORD = "image.json"
 BUILT = ".built"
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
+_DIGEST = re.compile(r"[0-9a-f]{64}")
 _RECORD_LIMIT = 4 << 20
 
 
@@ -94,6 +95,17 @@ def find_image(store: Path, name: str = "base") -> ImageSet:
     Raises ImageMissing (hint: the build command) when it is absent, damaged or of an old format.
     """
     folder = image_folder(store, name)
+    return image_set(folder.resolve(), read_record(folder))
+
+
+def find_built(store: Path, name: str, digest: str) -> ImageSet:
+    """Return the image with this digest, whatever the name `name` means by now.
+
+    Raises ImageMissing when its files are gone or damaged.
+    """
+    folder = image_folder(store, name).parent / BUILT / digest
+    if not _DIGEST.fullmatch(digest):
+        raise _missing(folder, "has no digest for a name")
     return image_set(folder.resolve(), read_record(folder))
 
 

@@ -1,0 +1,90 @@
+"""What a session boots from: the image that it was made on, whatever was built since."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+import pytest
+
+from app.agents import shell
+from app.errors import AppError
+from app.keeper.boot import IDENTITY, IMAGE_DIGEST, Workshop
+from app.paths import Paths
+from app.records import Limits, SessionRecord
+from vm.image import store
+from vm.machine.identity import Identity
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def build(images: Path, content: str) -> str:
+    """Put a small image called `base` into the store and return its digest."""
+    fresh = images / "fresh"
+    fresh.mkdir(parents=True)
+    for name in store.FILES:
+        (fresh / name).write_text(f"{name} {content}")
+    files = store.record_files(fresh)
+    digest = store.set_digest(files)
+    record = store.ImageRecord(
+        format=store.FORMAT,
+        name="base",
+        digest=digest,
+        kernel_release="6.1",
+        files=files,
+        toolkit_source="",
+        base_source="",
+        suite="s",
+        built="now",
+        tools={},
+        toolkit_packages=[],
+        base_packages=[],
+    )
+    (fresh / store.RECORD).write_bytes(msgspec.json.encode(record))
+    (images / store.BUILT).mkdir(exist_ok=True)
+    fresh.rename(images / store.BUILT / digest)
+    (images / "base").unlink(missing_ok=True)
+    (images / "base").symlink_to(f"{store.BUILT}/{digest}")
+    return digest
+
+
+@pytest.fixture
+def paths(tmp_path: Path) -> Paths:
+    return Paths(*(tmp_path / name for name in ("state", "data", "config", "cache", "run")))
+
+
+@pytest.fixture
+def workshop(paths: Paths) -> Workshop:
+    folder = paths.session("0123456789")
+    folder.mkdir(parents=True)
+    record = SessionRecord(
+        folder.name, "n", shell(), "/w", 0.0, "base", "", limits=Limits(accel="tcg", scratch=1)
+    )
+    digest = build(paths.store / "images", "old")
+    (folder / IMAGE_DIGEST).write_text(digest + "\n")
+    Identity.new().save(folder / IDENTITY)
+    return Workshop(paths, record, folder)
+
+
+async def test_a_session_keeps_its_image_when_that_is_built_anew(
+    paths: Paths, workshop: Workshop
+) -> None:
+    build(paths.store / "images", "new")
+    spec = (await workshop.machinery()).spec
+    assert spec.kernel.read_text() == "vmlinux old"
+    assert spec.disks[0].path.read_text() == "base.squashfs old"
+    assert spec.initrd.read_bytes().startswith(b"toolkit.cpio.gz old")
+
+
+async def test_an_image_that_is_gone_is_named_with_the_way_out(
+    paths: Paths, workshop: Workshop
+) -> None:
+    (base,) = (paths.store / "images" / store.BUILT).glob("*/base.squashfs")
+    base.unlink()
+    build(paths.store / "images", "new")
+    with pytest.raises(AppError) as caught:
+        await workshop.machinery()
+    assert caught.value.code == "image-gone"
+    assert "cloche merge 0123456789" in caught.value.hint
+    assert (await workshop.adopted("tcg")).spec.name == "0123456789"
