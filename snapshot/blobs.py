@@ -17,6 +17,7 @@ from blake3 import blake3
 from snapshot.errors import SnapshotError, StoreDamaged
 
 if TYPE_CHECKING:
+    from collections.abc import Container, Iterator
     from pathlib import Path
     from types import TracebackType
 
@@ -42,17 +43,44 @@ class BlobStore:
         root.mkdir(mode=0o700, parents=True, exist_ok=True)
         for left in root.glob(".blob-*"):  # a writer that was killed
             left.unlink(missing_ok=True)
-        self._used = sum(
-            item.stat().st_size
-            for folder in os.scandir(root)
-            if folder.is_dir()
-            for item in os.scandir(folder)
-        )
+        self._used = self._count = 0
+        for item in self._items():
+            self.account(item.stat().st_size)
+
+    def _items(self) -> Iterator[os.DirEntry[str]]:
+        for folder in os.scandir(self._root):
+            if folder.is_dir():
+                yield from os.scandir(folder)
 
     @property
     def used(self) -> int:
         """Bytes that the contents take."""
         return self._used
+
+    @property
+    def count(self) -> int:
+        """How many contents there are."""
+        return self._count
+
+    @property
+    def quota(self) -> int:
+        """Most bytes that the contents may take."""
+        return self._quota
+
+    def prune(self, needed: Container[str]) -> int:
+        """Remove every content that is not in `needed`; how many bytes that frees.
+
+        Each is one unlink, so a kill in between leaves a store that is whole. Nobody may be
+        between writing a content and needing it.
+        """
+        before = self._used
+        for item in self._items():
+            if item.name not in needed:
+                size = item.stat(follow_symlinks=False).st_size
+                os.unlink(item.path)
+                self._used -= size
+                self._count -= 1
+        return before - self._used
 
     def path(self, digest: str) -> Path:
         """Where the content lies or would lie."""
@@ -106,6 +134,7 @@ class BlobStore:
     def account(self, size: int) -> None:
         """Count a content that a writer has moved into place."""
         self._used += size
+        self._count += 1
 
 
 class BlobWriter:
@@ -129,7 +158,7 @@ class BlobWriter:
         if self._store.used + self._size + len(data) > self._quota:
             raise QuotaExceeded(
                 f"The session's contents would exceed {self._quota} bytes.",
-                "Raise limits.mirror_bytes in the config, or let the agent remove large files.",
+                "Let the agent remove or shrink large files in its workspace.",
             )
         self._size += len(data)
         self._hash.update(data)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from app.errors import AppError
 from app.keeper.asking import matches
 from app.keeper.drift import Drift
+from app.keeper.pruning import Pruner
 from app.keeper.summaries import summary_of
 from app.protocol import (
     Changes,
@@ -63,6 +64,7 @@ class Desk:
         self._base = base
         self._log = DecisionLog(folder / "decisions.jsonl")
         self._drift = Drift(self._workspace)
+        self._pruner = Pruner(blobs)
         self._files: dict[str, ChangedFile] = {}
         self._rows: dict[str, Change] = {}
         self._summaries: dict[ChangedFile, Summary] = {}
@@ -91,6 +93,8 @@ class Desk:
             self._generation = mirror.generation
             fresh = {file: self._summary(file) for file in self._files.values()}
             self._summaries = fresh
+            needed = {digest for file in fresh for digest in (file.base, file.agent)}
+            self._pruner.settle(needed, mirror.fetched)
             return Counts(
                 len(fresh),
                 sum(summary.added for summary in fresh.values()),

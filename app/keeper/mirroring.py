@@ -18,6 +18,7 @@ from app.wire_text import to_bytes, to_text
 from snapshot import mirror as snapshot_mirror
 from snapshot.blobs import QuotaExceeded
 from snapshot.changes import ChangeSet, compare
+from snapshot.errors import SnapshotError
 from snapshot.mirror import FileKey, Limits
 from snapshot.renames import MAX_SIMILAR_BYTES
 from vm.errors import VMError
@@ -25,6 +26,7 @@ from vm.machine.bulk import GuestError
 from vm.machine.entries import UpperEntry
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
     from app.keeper.links import Links
@@ -114,6 +116,11 @@ class Mirror:
         self.generation = saved.generation
         self._resolve([_entry(row) for row in saved.rows])
 
+    @property
+    def fetched(self) -> Iterable[str]:
+        """The names of all contents that were fetched and are listed."""
+        return self._contents.values()
+
     async def take(self, links: Links, *, freeze: bool = False) -> bool:
         """Do one pass; True when there is a new generation.
 
@@ -128,7 +135,7 @@ class Mirror:
                 return await self._pass(bulk, None if freeze else links)
             except GuestError:
                 raise
-            except VMError:
+            except (VMError, OSError, SnapshotError):  # a full disk breaks a transfer off as well
                 await links.drop_bulk()
                 raise
 
@@ -156,6 +163,8 @@ class Mirror:
         )
 
     async def _fetch(self, bulk: BulkClient, fetch: Fetch) -> bool:
+        if self._blobs.used + fetch.size > self._blobs.quota:
+            return False  # asked first, for a transfer that is broken off ends the link
         try:
             with self._blobs.writer() as writer:
                 done = await bulk.fetch(

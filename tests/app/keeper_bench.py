@@ -12,7 +12,7 @@ from app.keeper.mirroring import Mirror
 from app.records import SessionRecord
 from app.wire_text import path_text
 from snapshot.base_reader import BaseReader
-from snapshot.blobs import BlobStore
+from snapshot.blobs import DEFAULT_QUOTA, BlobStore
 from snapshot.capture import CaptureOptions, load_snapshot, take_snapshot
 from vm.machine.bulk import Fetched, GuestError, Listing
 from vm.machine.entries import UpperEntry, UpperKind
@@ -112,7 +112,8 @@ class FakeGuest:
 class Bench:
     """Snapshot, mirror and desk of one workspace."""
 
-    def __init__(self, workspace: Path, folder: Path) -> None:
+    def __init__(self, workspace: Path, folder: Path, quota: int = DEFAULT_QUOTA) -> None:
+        self._quota = quota
         self.workspace = workspace
         self.folder = folder
         self.guest = FakeGuest()
@@ -125,7 +126,7 @@ class Bench:
     def open(self) -> None:
         """Begin as a new keeper does: from what is on disk."""
         report = load_snapshot(self.folder)
-        blobs = BlobStore(self.folder / "blobs")
+        blobs = BlobStore(self.folder / "blobs", self._quota)
         base = BaseReader(self.folder / "workspace.squashfs", report.manifest, blobs)
         self.mirror = Mirror(self.folder, report, base, blobs)
         self.mirror.load()

@@ -103,3 +103,15 @@ def test_a_new_store_counts_and_cleans(tmp_path: Path) -> None:
     assert store.used == 7
     assert not (root / ".blob-left").exists()
     assert len(os.listdir(root)) == 1
+
+
+def test_pruning_keeps_what_is_needed_and_gives_the_room_back(tmp_path: Path) -> None:
+    store = BlobStore(tmp_path / "blobs", quota=10)
+    kept, gone = store.put(b"12345"), store.put(b"abcde")
+
+    assert store.prune({kept, "f" * 64}) == 5
+
+    assert (store.has(kept), store.has(gone)) == (True, False)
+    assert (store.used, store.count) == (5, 1)
+    assert store.put(b"ABCDE")
+    assert BlobStore(tmp_path / "blobs").used == 10
