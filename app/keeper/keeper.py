@@ -77,6 +77,7 @@ class Keeper:
         state = self.ledger.state
         if state.prepared:
             await self.tree.open()
+            self.ledger.change(open_units=await self.tree.open_units())
         process = state.machine if state.machine is not None and state.machine.alive else None
         process = process or await orphan(self._sockets / "qmp.sock")
         if process is not None:

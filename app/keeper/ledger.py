@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -54,6 +55,8 @@ class Ledger:
         after = msgspec.structs.replace(before, **fields)
         if after == before:
             return
+        if (after.state, after.agent_state) != (before.state, before.agent_state):
+            after = msgspec.structs.replace(after, since=time.time())
         write_record(self.folder / "state.json", after)
         self.state = after
         if after.state != before.state:
@@ -74,6 +77,7 @@ class Ledger:
             "message": known.message,
             "fault": known.code,
             "hint": known.hint,
+            "since": time.time(),
         }
         try:
             self.change(**failed)

@@ -122,14 +122,18 @@ class KeeperService:
     async def _decide(self, params: msgspec.Raw) -> object:
         asked = _parse(params, _Decide)
         await in_thread(partial(self._keeper.tree.desk.decide, asked.decisions))
-        return self._told("decisions")
+        return await self._decided()
 
     async def _undo_decision(self, _: msgspec.Raw) -> object:
         await in_thread(self._keeper.tree.desk.undo_decision)
-        return self._told("decisions")
+        return await self._decided()
 
     async def _redo_decision(self, _: msgspec.Raw) -> object:
         await in_thread(self._keeper.tree.desk.redo_decision)
+        return await self._decided()
+
+    async def _decided(self) -> dict[str, object]:
+        self._keeper.ledger.change(open_units=await self._keeper.tree.open_units())
         return self._told("decisions")
 
     async def _merge(self, params: msgspec.Raw) -> object:

@@ -77,7 +77,11 @@ class Shift:
         """Do one mirror pass and tell about a new generation."""
         changed = await self._tree.take(self.engine.links, freeze=freeze)
         if changed:
-            self._ledger.change(generation=self._tree.generation, changes=self._tree.counts)
+            self._ledger.change(
+                generation=self._tree.generation,
+                changes=self._tree.counts,
+                open_units=await self._tree.open_units(),
+            )
             self._ledger.tell("changes")
         return changed
 

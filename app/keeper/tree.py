@@ -64,6 +64,11 @@ class Tree:
             )
         return self._desk
 
+    async def open_units(self) -> int:
+        """Count the hunks and aspects that wait for a decision."""
+        desk = self.desk
+        return await in_thread(lambda: desk.open_units)
+
     @property
     def generation(self) -> int:
         """The number of the last generation; 0 before the first pass."""
