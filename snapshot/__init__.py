@@ -1,1 +1,1 @@
-"""Trees and decisions: snapshot of a workspace, change set, diff, merge, write-back. No screen, no machine."""
+"""Trees and decisions: capture, change set, diff, merge, write-back. No screen, no machine."""

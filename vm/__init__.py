@@ -1,1 +1,1 @@
-"""Machines and bytes: guest image, QEMU, SSH over virtio-serial, terminal engine. No screen, no workspace."""
+"""Machines and bytes: guest image, QEMU, links, terminal engine. No screen, no workspace."""
