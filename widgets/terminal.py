@@ -255,6 +255,10 @@ class TerminalView(TerminalMessages, Widget, can_focus=True):
         """Keep bindings of App and Screen, priority ones too, from taking the guest's keys."""
         return key not in self._passthrough
 
+    def is_guests(self, key: str) -> bool:
+        """Tell whether a key goes to the guest and nowhere else."""
+        return not self._armed and key != self._prefix and key not in self._passthrough
+
     def on_key(self, event: events.Key) -> None:
         """Send a key to the guest, unless it is the prefix, follows it, or passes through."""
         if event.key in self._passthrough:

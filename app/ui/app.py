@@ -20,11 +20,13 @@ from app.ui.help_screen import HelpScreen
 from app.ui.messages import SessionsArrived, TaskFailed
 from app.ui.review_screen import ReviewScreen
 from app.ui.theming import install_themes
+from app.ui.turns import Turns
 from app.ui.work_screen import WorkScreen
 from snapshot.errors import SnapshotError
 from themes.glyphs import ASCII, UNICODE, Glyphs
 from themes.palette import DEFAULT, builtin_palettes
 from vm.errors import VMError
+from widgets.terminal_keys import mend_parser
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -76,6 +78,7 @@ class ClocheApp(App[None], inherit_bindings=False):
         self.colours = Colours()
         self.strict = bool(os.environ.get("CLOCHE_DEBUG"))
         """Errors that nobody foresaw end the program and show where they came from."""
+        self.turns = Turns(self, self.deliver, self.show_bug)
         self.sessions: tuple[SessionInfo, ...] = ()
         self.sessions_changed: Signal[tuple[SessionInfo, ...]] = Signal(self, "sessions")
         install_themes(self, theme)
@@ -142,11 +145,17 @@ class ClocheApp(App[None], inherit_bindings=False):
             self.screen.say(message.text, message.hint, "error")
 
     async def on_event(self, event: events.Event) -> None:
-        """Give the next key to an open question or to the prefix, wherever the focus is."""
-        if isinstance(event, events.Key) and not event.is_forwarded:
-            screen = self.screen
-            if isinstance(screen, WorkScreen) and await screen.take_key(event):
-                return
+        """Let what is typed wait for its turn."""
+        if isinstance(event, events.Key | events.Paste) and not event.is_forwarded:
+            await self.turns.take(event)
+        else:
+            await super().on_event(event)
+
+    async def deliver(self, event: events.Key | events.Paste) -> None:
+        """Give a key to an open question or to the prefix, wherever the focus is, else on."""
+        screen = self.screen
+        if isinstance(screen, WorkScreen) and await screen.take_typed(event):
+            return
         await super().on_event(event)
 
     # What screens and commands ask for
@@ -166,6 +175,7 @@ class ClocheApp(App[None], inherit_bindings=False):
 
     async def on_unmount(self) -> None:
         """End our own children."""
+        await self.turns.close()
         await self.terminals.close()
         await self.colours.close()
 
@@ -221,5 +231,11 @@ def run_workstation(workspace: Path, *, paths: Paths | None = None) -> int:
         glyphs=glyphs_of_environment(),
         theme=palette.name,
     )
+    return run_app(app)
+
+
+def run_app(app: ClocheApp) -> int:
+    """Run the application on this terminal and return its exit status."""
+    mend_parser()
     app.run()
     return app.return_code or 0

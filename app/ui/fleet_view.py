@@ -117,6 +117,7 @@ class FleetView(WorkScreen):
 
     def show_sessions(self, sessions: Sequence[SessionInfo]) -> None:
         """Show the sessions as they are now."""
+        owner = self.focus_owner()
         self.sessions = tuple(ordered(sessions, str(self.cloche.workspace)))
         self.show_rail()
         if self.wanted and self.rail.select(self.wanted):
@@ -124,6 +125,9 @@ class FleetView(WorkScreen):
         self._show_needs()
         self.show_panes()
         self.show_strip()
+        if owner and not self.focus_owner():
+            self.fall_deaf()
+            self.say(f"The screen of {owner} is gone: what you type now is Cloche's again.")
 
     def show_rail(self) -> None:
         """List the sessions, or those that hold what the filter says."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, cast
 
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
     from app.ui.app import ClocheApp
     from themes.glyphs import Glyphs
     from widgets.notice import Level
+
+DEAF_SECONDS = 0.5
+"""How long nothing must be typed before keys count that a guest's doing brought here."""
 
 NOTICE_SECONDS = 8
 """How long a notice that is no error stays."""
@@ -82,7 +86,7 @@ class WorkScreen(Screen[None]):
         self.glyphs = glyphs
         self._choices: Mapping[str, Choice] | None = None
         self._prefix = False
-        self._notice_timer: object | None = None
+        self._deaf_until = 0.0
 
     # Frame
 
@@ -175,8 +179,26 @@ class WorkScreen(Screen[None]):
         message.stop()
         await self.run_action(message.action)
 
-    async def take_key(self, event: events.Key) -> bool:
+    def fall_deaf(self) -> None:
+        """Take no key until nothing was typed for a moment: the keys of an agent came back here.
+
+        The guest chooses that moment, and what is being typed was meant for the agent.
+        """
+        self._deaf_until = time.monotonic() + DEAF_SECONDS
+
+    def _is_deaf(self, event: events.Key | events.Paste) -> bool:
+        if event.time >= self._deaf_until:
+            return False
+        self._deaf_until = event.time + DEAF_SECONDS
+        return True
+
+    async def take_typed(self, event: events.Key | events.Paste) -> bool:
         """Give a key to the open question or to the prefix; False when there is none."""
+        if self._is_deaf(event):
+            return True
+        return isinstance(event, events.Key) and await self._take_key(event)
+
+    async def _take_key(self, event: events.Key) -> bool:
         if self._choices is not None:
             choice = self._choices.get(event.key)
             self.close_question()
