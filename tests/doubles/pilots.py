@@ -1,12 +1,18 @@
 """Waiting for an application under test: for its workers and messages, never for time."""
 
+# Textual does not tell otherwise whether it is through with its work.
+# pyright: reportPrivateUsage=false
+
 from __future__ import annotations
 
 import asyncio
+import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from textual.worker import WorkerCancelled
+
+from app.ui.app import ClocheApp
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,7 +24,11 @@ if TYPE_CHECKING:
 BOUNDED = ("connect", "load", "start", "tasks", "merge", "decide", "colours", "terminals")
 """Groups of workers that end by themselves."""
 
-ROUNDS = 200
+PATIENCE_S = 60
+"""Seconds after which something that did not become so never will, also on a busy machine."""
+
+CALM_ROUNDS = 3
+"""Rounds in which nothing happened after which nothing will: a message may set off another one."""
 
 
 def running(pilot: Pilot[None]) -> list[Worker[object]]:
@@ -28,21 +38,43 @@ def running(pilot: Pilot[None]) -> list[Worker[object]]:
 
 
 async def settle(pilot: Pilot[None]) -> None:
-    """Wait until no bounded worker runs and every message was handled, workers' own included."""
-    await pilot.pause()
-    while workers := running(pilot):
-        with suppress(WorkerCancelled):
-            await asyncio.gather(*(worker.wait() for worker in workers))
-        await pilot.pause()
-    await pilot.pause()
+    """Wait until no bounded worker runs and every message was handled, workers' own included.
+
+    Textual's own `pause` takes a process that gets no CPU for an idle one, so pictures made on a
+    busy machine would show what is half done.
+    """
+    calm = 0
+    while calm < CALM_ROUNDS and pilot.app.is_running:
+        await pilot._wait_for_screen()
+        app: App[None] = pilot.app
+        if isinstance(app, ClocheApp):
+            await app.turns.settled()
+        workers = running(pilot)
+        for worker in workers:
+            with suppress(WorkerCancelled):
+                await worker.wait()
+        calm = 0 if workers or unfinished(app) else calm + 1
+
+
+def unfinished(app: App[None]) -> bool:
+    """Draw what is due; tell whether anything still waits to be handled, laid out or drawn."""
+    if not app.is_running or not app.screen_stack:
+        return False
+    screen = app.screen
+    pumps = [app, *screen.walk_children(with_self=True)]
+    due = any(pump.is_running and pump.message_queue_size for pump in pumps)
+    due = due or bool(screen._callbacks or screen._dirty_widgets)
+    due = due or screen._layout_required or screen._repaint_required or screen._scroll_required
+    screen._on_timer_update()
+    return due
 
 
 async def until(pilot: Pilot[None], condition: Callable[[], bool]) -> None:
     """Wait until something is so; fails when it does not become so."""
-    for _ in range(ROUNDS):
-        if condition():
-            return
+    deadline = time.monotonic() + PATIENCE_S
+    while not condition() and time.monotonic() < deadline:
         await settle(pilot)
+        await asyncio.sleep(0.002)  # what is waited for comes from a timer or another process
     assert condition()
 
 
@@ -57,6 +89,6 @@ async def press(pilot: Pilot[None], *keys: str) -> None:
 
 def screen_text(pilot: Pilot[None]) -> str:
     """Return everything that the screen shows, line by line."""
-    compositor = pilot.app.screen._compositor  # pyright: ignore[reportPrivateUsage]
+    compositor = pilot.app.screen._compositor
     strips = compositor.render_strips()
     return "\n".join("".join(segment.text for segment in strip) for strip in strips)
