@@ -21,11 +21,14 @@ from app.errors import AppError
 from app.keeper.peers import PeerListener
 from app.keeper.subsystem import serve_subsystem
 from app.protocol import SUBSYSTEM
+from vm.errors import LinkLost, VMError
+from vm.machine.commands import exit_code
 
 if TYPE_CHECKING:
     import socket
     from pathlib import Path
 
+    from app.keeper.guest_program import GuestProgram
     from app.keeper.subsystem import Service
 
 log = logging.getLogger(__name__)
@@ -41,7 +44,7 @@ class GuestPrograms(Protocol):
 
     async def open_process(
         self, command: str, *, root: bool, term: tuple[str, int, int] | None
-    ) -> asyncssh.SSHClientProcess[bytes]:
+    ) -> GuestProgram:
         """Start a shell command in the agent's world with open streams."""
         ...
 
@@ -150,7 +153,7 @@ class ControlServer:
                 await self._command(process, process.command)
             else:
                 await self._terminal(process)
-        except AppError as error:
+        except (AppError, VMError) as error:
             process.stderr.write(f"cloche: {error.message}\n".encode())
             process.exit(125)
         except (asyncssh.Error, OSError) as error:
@@ -170,12 +173,20 @@ class ControlServer:
             term = (process.term_type, *process.term_size[:2])
         root = process.env.get("CLOCHE_ROOT") == "1"
         guest = await self._programs.open_process(command, root=root, term=term)
+        running = guest.process
         try:
-            await process.redirect(guest.stdin, guest.stdout, guest.stderr)
-            status = (await guest.wait()).exit_status
+            await process.redirect(running.stdin, running.stdout, running.stderr)
+            # a client that went away waits for nothing: its program must not run on
+            jobs = [asyncio.ensure_future(end) for end in (running.wait(), process.wait_closed())]
+            try:
+                await asyncio.wait(jobs, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                for job in jobs:
+                    job.cancel()
+                await asyncio.gather(*jobs, return_exceptions=True)
         finally:
-            guest.close()
-        process.exit(status if status is not None else 125)
+            await guest.end()
+        process.exit(_status(running))
 
     async def _terminal(self, process: Process) -> None:
         if not process.term_type:
@@ -190,6 +201,13 @@ class ControlServer:
         finally:
             keys.cancel()
             await client.close()
+
+
+def _status(ended: asyncssh.SSHClientProcess[bytes]) -> int:
+    try:
+        return exit_code(ended)
+    except LinkLost:
+        return 125
 
 
 async def _pass_keys(process: Process, client: PaneClient) -> None:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import logging
-import shlex
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
-import asyncssh
 import msgspec
 
 from app.errors import AppError, app_error
+from app.keeper import guest_program
 from app.keeper.agent_terminal import ENVIRONMENT
 from app.keeper.threads import in_thread
 from app.protocol import (
@@ -21,13 +20,14 @@ from app.protocol import (
     ExecResult,
     MergeRequest,
 )
-from vm.errors import LinkLost
 from vm.machine import guest_exec
-from vm.machine.commands import enter_words
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
 
+    import asyncssh
+
+    from app.keeper.guest_program import GuestProgram
     from app.keeper.keeper import Keeper
     from app.protocol import Event
 
@@ -208,19 +208,9 @@ class KeeperService:
 
     async def open_process(
         self, command: str, *, root: bool, term: tuple[str, int, int] | None
-    ) -> asyncssh.SSHClientProcess[bytes]:
+    ) -> GuestProgram:
         """Start a shell command in the agent's world with open streams. Raises LinkLost."""
-        words = guest_exec.Command(("bash", "-c", command), root=root, env=ENVIRONMENT)
-        options: dict[str, Any] = {"request_pty": False}
-        if term is not None:
-            options = {"term_type": term[0], "term_size": term[1:]}
-        ssh = await self._ssh()
-        try:
-            return await ssh.create_process(
-                f"exec {shlex.join(enter_words(words))}", encoding=None, **options
-            )
-        except (asyncssh.Error, OSError) as error:
-            raise LinkLost(f"The guest started no program: {error}.") from error
+        return await guest_program.start(await self._ssh(), command, root=root, term=term)
 
 
 def _parse(params: msgspec.Raw, kind: type[T]) -> T:

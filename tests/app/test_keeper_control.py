@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     import msgspec
 
+    from app.keeper.guest_program import GuestProgram
+
 INFO = SessionInfo("0000000000", "n", "shell", "running", "/w", "tcg", 0.0)
 BLOB = "ab" + "0" * 62
 
@@ -44,7 +46,7 @@ class FakeKeeper:
 
     async def open_process(
         self, command: str, *, root: bool, term: tuple[str, int, int] | None
-    ) -> asyncssh.SSHClientProcess[bytes]:
+    ) -> GuestProgram:
         raise AppError("not-running", "There is no machine.")
 
 
