@@ -3,29 +3,31 @@
 # Everything here is done only where it is missing, so a second call does nothing and is quick.
 # shellcheck shell=bash
 
-# Functions return 1 explicitly: inside `stage …` of ./test bash does not honour `set -e`.
+# Functions say `|| return` or `|| fail`: inside `stage …` of ./test bash does not honour `set -e`.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 uv_version=0.13.9
+uv_oldest=0.9.0 # of those on the search path; older ones do not know all that is asked of them here
 
 say() { printf '\033[2mcloche set-up:\033[0m %s\n' "$*" >&2; }
 fail() { printf 'cloche set-up: %s\n' "$*" >&2; exit 5; }
 
-# What Cloche needs, and the Debian and Ubuntu package that brings it.
+# What Cloche needs: a program or a file, and the Debian and Ubuntu package that brings it. `as` is
+# named because musl-tools of Debian 13 only recommends a compiler that is complete.
 runtime_needs='qemu-system-x86_64:qemu-system-x86 qemu-img:qemu-utils mksquashfs:squashfs-tools
-mmdebstrap:mmdebstrap lz4:lz4 zstd:zstd musl-gcc:musl-tools mkfs.ext4:e2fsprogs bwrap:bubblewrap git:git python3:python3'
-test_needs='tmux:tmux cpio:cpio vim:vim less:less'
+mmdebstrap:mmdebstrap lz4:lz4 zstd:zstd musl-gcc:musl-tools as:binutils mkfs.ext4:e2fsprogs bwrap:bubblewrap
+git:git /usr/bin/python3:python3
+/usr/share/keyrings/debian-archive-keyring.gpg:debian-archive-keyring'
+test_needs='cc:gcc /usr/include/stdio.h:libc6-dev ps:procps tmux:tmux cpio:cpio vim:vim less:less shellcheck:shellcheck'
 
 missing_packages() {
     local pair found=''
     for pair in $1; do
-        PATH=$PATH:/usr/sbin:/sbin command -v "${pair%%:*}" >/dev/null || found+=" ${pair##*:}"
+        PATH=$PATH:/usr/sbin:/sbin command -v "${pair%%:*}" >/dev/null || [ -r "${pair%%:*}" ] || found+=" ${pair##*:}"
     done
-    # A system Python without ensurepip cannot make the environment that uv is installed in.
-    if ! command -v uv >/dev/null && ! /usr/bin/python3 -c 'import ensurepip' 2>/dev/null; then
-        found+=' python3-venv'
-    fi
-    [ -r /etc/ssl/certs/ca-certificates.crt ] || found+=' ca-certificates'
+    [ -n "$(ls -A /etc/ssl/certs 2>/dev/null)" ] || found+=' ca-certificates'
+    # Debian's own Python lacks what makes the environment that uv is installed in.
+    usable_uv || /usr/bin/python3 -c 'import ensurepip' 2>/dev/null || found+=' python3-venv'
     echo "$found"
 }
 
@@ -40,67 +42,108 @@ supported_system() {
      esac)
 }
 
+# Run commands (one string, for sh) as root.
 as_root() {
-    if [ "$(id -u)" -eq 0 ]; then "$@"
-    elif command -v sudo >/dev/null; then sudo "$@"
-    else fail "root is needed once, and sudo is not installed. As root, run: $*"
-    fi
+    if [ "$(id -u)" -eq 0 ]; then sh -c "$1" >&2
+    elif command -v sudo >/dev/null; then sudo sh -c "$1" >&2
+    else fail "root is needed once, and sudo is not installed. As root, run: $1"
+    fi || fail "that did not work. As root, run it until it does: $1"
 }
 
+# $1: run or test.
 install_packages() {
-    local packages
-    packages=$(missing_packages "$1")
-    [ -n "$packages" ] || return 0
-    if ! supported_system; then
-        fail "this script installs packages on Debian 12+ and Ubuntu 24.04+ only. Install what these Debian packages hold, then call it again:$packages"
+    local needs=$runtime_needs packages
+    if [ "$1" = test ]; then needs+=" $test_needs"; fi
+    if [ "$(id -u)" -ne 0 ]; then needs+=' newuidmap:uidmap'; fi
+    packages=$(missing_packages "$needs")
+    if [ -n "$packages" ]; then
+        supported_system || fail "this script installs packages on Debian 12+ and Ubuntu 24.04+ only. Install what these Debian packages hold, then call it again:$packages"
+        say "installing$packages"
+        as_root "apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq -o Dpkg::Use-Pty=0 --no-install-recommends$packages"
     fi
-    say "installing$packages"
-    as_root apt-get update -qq >&2 || return 1
-    # shellcheck disable=SC2086
-    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $packages >&2
+    if [ "$(id -u)" -ne 0 ]; then give_id_range; fi
+}
+
+# Without root, images are built in a user namespace, and that takes a range of ids of one's own.
+give_id_range() {
+    local user first range option options=''
+    user=$(id -un)
+    first=$(cat /etc/subuid /etc/subgid 2>/dev/null | awk -F: '$2 + $3 > n { n = $2 + $3 } END { print (n > 100000 ? n : 100000) }')
+    range=$first-$((first + 65535))
+    for option in uid gid; do
+        grep -qsE "^($user|$(id -u)):" "/etc/sub$option" || options+=" --add-sub${option}s $range"
+    done
+    [ -n "$options" ] || return 0
+    say "giving $user a range of user and group ids, to build images with"
+    as_root "usermod$options $user"
 }
 
 # uv keeps its own list of certificate authorities; companies put theirs into the system's.
-export UV_SYSTEM_CERTS=1 UV_PYTHON_DOWNLOADS=never UV_PYTHON_PREFERENCE=only-system UV_NO_PROGRESS=1
-export UV_PROJECT_ENVIRONMENT="$here/.venv"
+export UV_SYSTEM_CERTS=1 UV_NATIVE_TLS=1
+export UV_PYTHON_DOWNLOADS=never UV_PYTHON_PREFERENCE=only-system UV_NO_PROGRESS=1
+
+# Set `uv` to one that will do: of the search path, or the one installed here before.
+usable_uv() {
+    local version
+    uv=$here/.tools/uv-$uv_version/bin/uv
+    [ ! -x "$uv" ] || return 0
+    uv=$(command -v uv) && version=$(uv --version 2>/dev/null) || return 1
+    version=${version#uv }
+    [ "$(printf '%s\n' "$uv_oldest" "${version%% *}" | sort -V | head -n 1)" = "$uv_oldest" ]
+}
 
 find_uv() {
-    if command -v uv >/dev/null; then uv=uv; return; fi
-    uv=$here/.tools/bin/uv
-    [ -x "$uv" ] && return
+    usable_uv && return
+    local folder=$here/.tools/uv-$uv_version
     say "installing uv $uv_version into .tools"
-    /usr/bin/python3 -m venv "$here/.tools" >&2 || return 1
-    "$here/.tools/bin/pip" install -q --disable-pip-version-check "uv==$uv_version" >&2
+    /usr/bin/python3 -m venv "$folder" >&2 \
+        && "$folder/bin/pip" install -q --disable-pip-version-check "uv==$uv_version" >&2 || return 1
+    uv=$folder/bin/uv
 }
 
-# The lock names one index; who has another in pip's configuration (a mirror) gets the same files by hash.
-pip_index() {
-    local pip=$here/.tools/bin/pip
-    [ -x "$pip" ] || pip='/usr/bin/python3 -m pip'
-    $pip config get global.index-url 2>/dev/null || $pip config get site.index-url 2>/dev/null || true
+# What an environment is made of, and where: when this changes, it is made anew.
+environment_key() {
+    { cat "$here/uv.lock" "$here/pyproject.toml"; readlink -f /usr/bin/python3; echo "$here"; } | sha256sum | cut -c 1-64
 }
 
+# $1: run (what Cloche needs) or test (all that its checks need, too).
 make_environment() {
-    local stamp=$here/.venv/.cloche-lock wanted index
-    wanted=$(cat "$here/uv.lock" "$here/pyproject.toml" | sha256sum)
-    [ -x "$here/.venv/bin/cloche" ] && [ "$(cat "$stamp" 2>/dev/null)" = "$wanted" ] && return
-    find_uv || return 1
-    say 'making the Python environment from uv.lock'
-    index=${UV_DEFAULT_INDEX:-$(pip_index)}
-    if [ -n "$index" ]; then
-        local list
-        list=$(mktemp)
-        (cd "$here" && "$uv" venv -q --allow-existing -p /usr/bin/python3 .venv \
-            && "$uv" export -q --frozen --no-emit-project -o "$list" >/dev/null \
-            && "$uv" pip sync -q -p .venv/bin/python --require-hashes --default-index "$index" "$list" \
-            && "$uv" pip install -q -p .venv/bin/python --default-index "$index" --no-deps -e .) >&2 || return 1
-        rm -f "$list"
-    else
-        (cd "$here" && "$uv" sync -q --frozen -p /usr/bin/python3) >&2 || return 1
-    fi
-    echo "$wanted" >"$stamp"
+    local stamp=$here/.venv/.cloche key level=$1
+    key=$(environment_key)
+    environment_ready() { case $(cat "$stamp" 2>/dev/null) in "$key $level" | "$key test") [ -x "$here/.venv/bin/cloche" ] ;; *) false ;; esac; }
+    if environment_ready; then return; fi
+    mkdir -p "$here/.tools"
+    (
+        flock 9
+        if environment_ready; then exit; fi
+        # ./run leaves ./test its tools
+        case $(cat "$stamp" 2>/dev/null) in *" test") level='test' ;; esac
+        find_uv && fill_environment "$level" && echo "$key $level" >"$stamp"
+    ) 9>"$here/.tools/lock" || return 1
 }
 
+# Everything comes from uv.lock by hash, be it from the index named there or from a mirror of it.
+fill_environment() {
+    local list=$here/.tools/requirements-$1.txt index groups=()
+    if [ "$1" = run ]; then groups=(--no-dev --group build); fi
+    say "making the Python environment from uv.lock (for ./$1)"
+    index=${UV_DEFAULT_INDEX:-${UV_INDEX_URL:-$(/usr/bin/python3 "$here/.ci/pip_index.py")}} || return 1
+    if [ -n "$index" ]; then export UV_DEFAULT_INDEX=$index; fi
+    (
+        cd "$here" && unset VIRTUAL_ENV
+        "$uv" venv -q --allow-existing -p /usr/bin/python3 .venv \
+            && "$uv" export -q --frozen --no-emit-project "${groups[@]}" -o "$list" >/dev/null \
+            && "$uv" pip sync -q -p .venv/bin/python --require-hashes "$list" \
+            && "$uv" pip install -q -p .venv/bin/python --no-deps --no-build-isolation -e .
+    ) >&2
+}
+
+# Quiet when there is nothing to do; a progress bar on a terminal, a line a step elsewhere.
 build_image() {
-    "$here/.venv/bin/cloche" image build base >&2
+    "$here/.venv/bin/cloche" image build base >/dev/null
+}
+
+# $1: run or test.
+set_up() {
+    install_packages "$1" && make_environment "$1" && build_image
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 
 import cloche
+from vm.image import elf, recipe
 
 CHECKOUT = Path(cloche.__file__).resolve().parent
 SITE = Path("lib") / f"python{sys.version_info.major}.{sys.version_info.minor}" / "site-packages"
@@ -21,16 +23,29 @@ TRAP = "import os\nos.write(2, b'TRAPPED ' + __name__.encode() + b'\\n')\nos._ex
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("wheel")
-    subprocess.run(
-        [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)],
+    return build_wheel(tmp_path_factory.mktemp("wheel"))[0]
+
+
+def build_wheel(
+    folder: Path, kind: str = "standard", path: str = os.environ["PATH"]
+) -> tuple[Path, str]:
+    """Build a wheel with `path` as search path; return it and what was said."""
+    done = subprocess.run(
+        [sys.executable, "-m", "hatchling", "build", "-t", f"wheel:{kind}", "-d", str(folder)],
         cwd=CHECKOUT,
         check=True,
         capture_output=True,
+        text=True,
         timeout=120,
+        env={**os.environ, "PATH": path},
     )
     (built,) = folder.glob("*.whl")
-    return built
+    return built, done.stdout + done.stderr
+
+
+def prebuilt(wheel: Path) -> list[str]:
+    with zipfile.ZipFile(wheel) as archive:
+        return [name for name in archive.namelist() if "/prebuilt/init-" in name]
 
 
 @pytest.fixture(scope="module")
@@ -87,6 +102,45 @@ def test_wheel_carries_guest_sources_and_styles(wheel: Path) -> None:
         names = archive.namelist()
     assert any(name.startswith("_cloche/vm/guest/") and name.endswith(".c") for name in names)
     assert any(name.endswith(".tcss") for name in names)
+
+
+def test_wheel_carries_the_compiled_guest(wheel: Path) -> None:
+    (name,) = prebuilt(wheel)
+    assert name == f"_cloche/vm/guest/prebuilt/{recipe.program_name()}"
+    with zipfile.ZipFile(wheel) as archive:
+        program = archive.read(name)
+        assert elf.interpreter(program) == ""  # static
+        assert elf.needed(program) == []
+
+
+def test_an_installed_wheel_needs_no_compiler(installed: Path, tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    nothing = tmp_path / "bin"
+    nothing.mkdir()
+    environment = {"PATH": str(nothing), "HOME": str(home), "LC_ALL": "C.UTF-8"}
+    done = subprocess.run([str(installed / "cloche"), "doctor", "--json"], env=environment,
+                          capture_output=True, text=True, timeout=60, check=False)  # fmt: skip
+    findings = {one["id"]: one for one in json.loads(done.stdout)["findings"]}
+    assert findings["guest-init"]["status"] == "ok"
+    assert findings["qemu"]["status"] == "fail"
+
+
+def test_a_wheel_is_built_without_musl_and_says_what_it_lacks(tmp_path: Path) -> None:
+    built, said = build_wheel(tmp_path, path="/nowhere")
+    assert prebuilt(built) == []
+    assert "no compiled guest program: musl-gcc and as not found" in said
+
+
+def test_an_editable_wheel_compiles_nothing(tmp_path: Path) -> None:
+    built, _ = build_wheel(tmp_path, "editable")
+    assert prebuilt(built) == []
+
+
+def test_the_recipe_needs_the_standard_library_only() -> None:
+    """The wheel's build hook loads it where none of our dependencies is."""
+    argv = [sys.executable, "-I", "-S", str(CHECKOUT / "vm" / "image" / "recipe.py")]
+    subprocess.run(argv, check=True, timeout=60)
 
 
 def test_console_script_of_a_wheel_runs_nothing_of_the_workspace(

@@ -305,6 +305,43 @@ def test_a_compiled_guest_is_kept_by_the_hash_of_its_sources(
     assert guest.source_hash()[:32] in compiled[0].name
 
 
+def test_a_shipped_guest_is_taken_before_any_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(guest, "SOURCES", tmp_path)
+    monkeypatch.setattr(guest, "compile_init", pytest.fail)
+    assert guest.find_init(tmp_path / "store") is None
+    (tmp_path / "prebuilt").mkdir()
+    shipped = tmp_path / "prebuilt" / f"init-{guest.source_hash()[:32]}"
+    shipped.write_bytes(b"shipped")
+    assert guest.find_init(tmp_path / "store") == shipped
+    assert guest.guest_init(tmp_path / "store") == b"shipped"
+
+
+def test_a_compiler_without_an_assembler_is_told_before_it_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Debian 13 installs musl-gcc without binutils, and gcc's own words name no package."""
+
+    def find(program: str) -> str | None:
+        return None if program == "as" else program
+
+    monkeypatch.setattr(tools, "find", find)
+    with pytest.raises(HostLacks, match="as is not installed") as caught:
+        guest.compile_init(tmp_path / "init")
+    assert caught.value.hint == "sudo apt-get install binutils"
+
+
+def test_progress_tells_stages_and_no_chatter(tmp_path: Path) -> None:
+    told: list[tuple[str, float]] = []
+    fresh = build._Build("base", tmp_path, b"", lambda text, share: told.append((text, share)))  # pyright: ignore[reportPrivateUsage]
+    said = fresh._stages(0.0, 1.0, 2)  # pyright: ignore[reportPrivateUsage]
+    for text in ("automatically chosen mode: root", "running apt-get update", "extracting archives",
+                 "done", "removing tempdir x", "success in 1.0 seconds"):  # fmt: skip
+        said(text)
+    assert told == [("running apt-get update", 0.5), ("extracting archives", 1.0)]
+
+
 def test_the_image_package_loads_no_screen() -> None:
     code = "import sys, vm.image; sys.exit(any(n.startswith('textual') for n in sys.modules))"
     root = guest.SOURCES.parent.parent

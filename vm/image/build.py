@@ -39,6 +39,9 @@ _SQUASHFS = (
 )
 _DECIDES = ("cpio.py", "modules.py", "packages.py", "toolkit.py", "vmlinux.py")
 """The sources whose change makes another image."""
+_CHATTER = ("running --", "using ", "automatically ", "skipping ", "chroot architecture ",
+            "done", "removing ", "success ")  # fmt: skip
+"""Beginnings of mmdebstrap's messages that tell a user nothing."""
 _KEPT = ("boot/", "lib/", "lib64/", "bin/", "usr/lib/", "usr/lib64/", "usr/bin/", "usr/sbin/")
 """What is unpacked of the toolkit's packages; documentation and the like is not."""
 
@@ -159,7 +162,7 @@ class _Build:
 
         def said(text: str) -> None:
             nonlocal seen
-            if text.startswith(("running --", "using ")):
+            if text.startswith(_CHATTER):
                 return
             seen = min(seen + 1, steps)
             self._progress(text, start + width * seen / steps)
@@ -168,7 +171,7 @@ class _Build:
 
     def _unpack(self) -> list[str]:
         self._progress("fetching kernel and tools", 0.02)
-        source = packages.unpack_toolkit(self._scratch, self._stages(0.02, 0.16, 9))
+        source = packages.unpack_toolkit(self._scratch, self._stages(0.02, 0.16, 5))
         with _closing(source):
             assert source.child.stdout is not None
             with contextlib.suppress(tarfile.ReadError):  # a failed run ends early and says why
@@ -196,7 +199,7 @@ class _Build:
     def _base(self) -> list[str]:
         self._progress("installing the base system", 0.3)
         target = self._out / store.BASE
-        source = packages.install_base(self._scratch, self._stages(0.3, 0.6, 14))
+        source = packages.install_base(self._scratch, self._stages(0.3, 0.6, 7))
         with _closing(source):
             assert source.child.stdout is not None
             squash = spawn(["mksquashfs", "-", str(target), *_SQUASHFS],

@@ -6,26 +6,23 @@ import os
 import tempfile
 from pathlib import Path
 
-from blake3 import blake3
-
+from vm.image.recipe import PREBUILT, SOURCES, compile_command, program_name, source_hash
 from vm.image.tools import one_sentence, require, run
 
-SOURCES = Path(__file__).resolve().parent.parent / "guest"
-FLAGS = (
-    "-std=gnu17", "-O2", "-static", "-s", "-Wall", "-Wextra", "-Werror",
-    "-fstack-protector-strong", "-D_FORTIFY_SOURCE=2",
-)  # fmt: skip
+__all__ = ["COMPILERS", "SOURCES", "compile_init", "find_init", "guest_init", "source_hash"]
+
+COMPILERS = ("musl-gcc", "as")
+"""What compiling takes; the assembler is named, for Debian 13 installs musl-gcc without it."""
 _COMPILE_SECONDS = 120.0
 
 
-def source_hash() -> str:
-    """Return blake3 (hex) over the C sources and the compiler's flags."""
-    digest = blake3(" ".join(FLAGS).encode())
-    for path in sorted([*SOURCES.glob("*.c"), *SOURCES.glob("*.h")]):
-        content = path.read_bytes()
-        digest.update(f"\0{path.name}\0{len(content)}\0".encode())
-        digest.update(content)
-    return digest.hexdigest()
+def find_init(store: Path) -> Path | None:
+    """Return where the finished `/init` is: in the wheel or in the store's cache."""
+    name = program_name()
+    for path in (SOURCES / PREBUILT / name, _cached(store, name)):
+        if path.is_file():
+            return path
+    return None
 
 
 def guest_init(store: Path) -> bytes:
@@ -33,24 +30,23 @@ def guest_init(store: Path) -> bytes:
 
     Raises HostLacks without musl-gcc, VMError when it does not compile.
     """
-    name = f"init-{source_hash()[:32]}"
-    shipped = SOURCES / "prebuilt" / name
-    if shipped.is_file():
-        return shipped.read_bytes()
-    cached = store / "cache" / "guest" / name
-    if not cached.is_file():
-        compile_init(cached)
-    return cached.read_bytes()
+    found = find_init(store)
+    if found is None:
+        found = _cached(store, program_name())
+        compile_init(found)
+    return found.read_bytes()
+
+
+def _cached(store: Path, name: str) -> Path:
+    return store / "cache" / "guest" / name
 
 
 def compile_init(target: Path) -> None:
     """Compile all of `vm/guest` into `target`, which appears complete or not at all."""
-    require("musl-gcc")
+    require(*COMPILERS)
     with one_sentence("Compiling the guest's first process"):
         target.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=target.parent) as folder:
             fresh = Path(folder) / "init"
-            sources = sorted(str(path) for path in SOURCES.glob("*.c"))
-            argv = ["musl-gcc", *FLAGS, "-o", str(fresh), *sources]
-            run(argv, what="musl-gcc", seconds=_COMPILE_SECONDS)
+            run(compile_command(fresh), what="musl-gcc", seconds=_COMPILE_SECONDS)
             os.replace(fresh, target)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 PACKAGES = {
     "apt-config": "apt",
+    "as": "binutils",
     "mmdebstrap": "mmdebstrap",
     "mksquashfs": "squashfs-tools",
     "mkfs.ext4": "e2fsprogs",
