@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from app.keeper.links import Links
 from app.processes import start_time
 from app.records import Process
-from vm.errors import VMError
+from vm.errors import BootFailed, LinkLost, VMError
 from vm.machine import guest_exec
 from vm.machine.machine import Machine, MachineGone, boot
 
@@ -25,6 +25,9 @@ BOOT_S: Final = 120.0
 """Seconds until a booting guest must answer; a busy host without KVM takes 15."""
 
 STOP_S: Final = 20.0
+RETRY_S: Final = 0.5
+"""Pause between two attempts to reach a guest."""
+
 _UCRED: Final = struct.Struct("3i")
 
 
@@ -42,6 +45,26 @@ class Engine:
     def process(self) -> Process:
         """QEMU's process."""
         return Process(self.machine.pid, self.machine.start_time)
+
+    async def answer(self, deadline_s: float) -> None:
+        """Return when the guest answers. Raises BootFailed when it does not or the machine ends."""
+        try:
+            async with asyncio.timeout(deadline_s):
+                while self.machine.running:
+                    try:
+                        await self.links.ssh()
+                    except LinkLost:
+                        await asyncio.sleep(RETRY_S)
+                    else:
+                        return
+        except TimeoutError:
+            raise self._no_answer(f"The guest did not answer within {deadline_s:g} s.") from None
+        raise self._no_answer("The machine ended before its guest answered.")
+
+    def _no_answer(self, message: str) -> BootFailed:
+        name = self.machine.spec.name
+        hint = f"Read: cloche logs {name}; start it again: cloche resume {name}"
+        return BootFailed(message, hint, self.machine.console_tail())
 
     async def stop(self) -> None:
         """End the machine, its disks written if it still listens. Raises NotStopped."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from app.errors import AppError
@@ -22,6 +23,7 @@ from snapshot.errors import SnapshotError
 from vm.errors import NotStopped, VMError
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
     from pathlib import Path
 
     from app.keeper.agent_terminal import AgentTerminal
@@ -32,7 +34,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-RESUMABLE: Final = frozenset({"stopped", "failed", "lost"})
+ADOPT_S: Final = 120.0
+"""Seconds in which the guest of an adopted machine that was starting must answer."""
 
 INTERRUPTED: Final = "Cloche was ended while the session started."
 
@@ -101,22 +104,33 @@ class Keeper:
             await engine.stop()
             self.ledger.change(state="failed", machine=None, message=INTERRUPTED)
         elif self.ledger.state.maintenance:
-            self._begun = asyncio.get_running_loop().create_task(self._go_on_reading(engine))
+            self._go_on(engine, self._read_disk)
+        elif self.ledger.state.state == "starting":
+            self._go_on(engine, self._await_guest)
         else:
             self._work(self._new_shift(engine), adopted=True)
 
-    async def _go_on_reading(self, engine: Engine) -> None:
-        async with self._life:
-            try:
-                await self._read_disk(engine)
-            except Exception as error:  # whatever it is, the session must say that it failed
-                await engine.stop()
-                self.ledger.fail(error)
+    def _go_on(self, engine: Engine, job: Callable[[Engine], Awaitable[None]]) -> None:
+        """Take up in the background what an earlier keeper had begun with its machine."""
+        work = self._bring_to_an_end(partial(self._or_stop, engine, job))
+        self._begun = asyncio.get_running_loop().create_task(work)
+
+    async def _or_stop(self, engine: Engine, job: Callable[[Engine], Awaitable[None]]) -> None:
+        try:
+            await job(engine)
+        except BaseException:
+            await engine.stop()
+            raise
+
+    async def _await_guest(self, engine: Engine) -> None:
+        await engine.answer(ADOPT_S)
+        self._work(self._new_shift(engine), adopted=True)
 
     def begin(self, *, agent: bool = True) -> None:
         """Start the machine in the background. Raises AppError `busy` when there is one."""
         state = self.ledger.state
-        if self.busy or (state.state not in RESUMABLE and state.machine is not None):
+        living = state.machine is not None and state.machine.alive
+        if self.busy or living:
             raise AppError(
                 "busy",
                 f"The session {self.record.id} is {state.state}.",
@@ -131,13 +145,18 @@ class Keeper:
             agent_started=0.0,
             agent_ended=0.0,
         )
-        self._begun = asyncio.get_running_loop().create_task(self._begin(agent))
+        work = self._bring_to_an_end(partial(self._start, agent))
+        self._begun = asyncio.get_running_loop().create_task(work)
 
-    async def _begin(self, agent: bool) -> None:
+    async def _start(self, agent: bool) -> None:
+        await self._prepare()
+        await self._boot(agent)
+
+    async def _bring_to_an_end(self, work: Callable[[], Awaitable[None]]) -> None:
+        """Do what a start consists of; however it ends, the session's state says so."""
         async with self._life:
             try:
-                await self._prepare()
-                await self._boot(agent)
+                await work()
             except asyncio.CancelledError:
                 message = "The start was called off."
                 self.ledger.change(state="stopped", machine=None, message=message)
@@ -163,12 +182,8 @@ class Keeper:
             notices=notices,
         )
         engine = await boot_guest(machine, machinery)
-        try:
-            self.ledger.change(boot_ms=engine.boot_ms)
-            await (self._start_agent(engine) if agent else self._read_disk(engine))
-        except BaseException:
-            await engine.stop()
-            raise
+        self.ledger.change(boot_ms=engine.boot_ms)
+        await self._or_stop(engine, self._start_agent if agent else self._read_disk)
 
     async def _start_agent(self, engine: Engine) -> None:
         if self._terminal.end:
@@ -242,6 +257,7 @@ class Keeper:
     async def stop(self) -> None:
         """Freeze, mirror for the last time, end the machine. Raises NotStopped when it lives on."""
         if self._begun is not None and not self._begun.done():
+            await asyncio.sleep(0)  # a task that is cancelled before it began cleans nothing up
             self._begun.cancel()
             await self.settled()
         async with self._life:

@@ -12,6 +12,7 @@ from app.errors import AppError, app_error
 from app.keeper.events import Events
 from app.keeper.journal import Journal
 from app.records import read_session, read_state, session_info, write_record
+from vm.errors import NotStopped
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -73,7 +74,8 @@ class Ledger:
         failed = {
             "state": "failed",
             "agent_state": "failed",
-            "machine": None,
+            # one that could not be ended still counts: nobody may boot or delete its disk
+            "machine": self.state.machine if isinstance(error, NotStopped) else None,
             "message": known.message,
             "fault": known.code,
             "hint": known.hint,
