@@ -28,6 +28,13 @@ FLEET_BINDINGS: list[BindingType] = [
         id="fleet.next-need",
     ),
     Binding(
+        "e",
+        "answer",
+        "answer",
+        tooltip="Answer what an agent asks for",
+        id="fleet.answer",
+    ),
+    Binding(
         "colon",
         "app.command_palette",
         "commands",

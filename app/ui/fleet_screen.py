@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
 
+from app.ui.fleet_asks import FleetAsks
 from app.ui.fleet_facts import LIVE, needs_of
 from app.ui.fleet_keys import FLEET_BINDINGS
-from app.ui.fleet_tasks import FleetTasks
 from app.ui.fleet_view import RAIL_FROM
-from app.ui.work_screen import Choice
 from widgets.line_bar import LineBar
 from widgets.line_list import LineList
 from widgets.terminal import TerminalView
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from widgets.key_bar import Hint
 
 
-class FleetScreen(FleetTasks):
+class FleetScreen(FleetAsks):
     """The first screen: its keys and what they move."""
 
     AUTO_FOCUS = ""  # the list that has the keys depends on the width
@@ -86,7 +85,9 @@ class FleetScreen(FleetTasks):
 
     def hints(self) -> list[Hint]:
         """Return the keys that make sense for the session under the cursor."""
-        return [hint for hint in super().hints() if hint.enabled]
+        asked = self.ask_strip.shown is not None
+        shown = (hint for hint in super().hints() if hint.enabled)
+        return [hint for hint in shown if asked or hint.action != "answer"]
 
     def action_enter_pane(self) -> None:
         """Give the keys to the agent of the session under the cursor."""
@@ -187,20 +188,6 @@ class FleetScreen(FleetTasks):
     def hide_prefix(self) -> None:
         """Show where the keys go again."""
         self.set_prefix(False)
-
-    @on(TerminalView.ClipboardRequested)
-    def ask_clipboard(self, message: TerminalView.ClipboardRequested) -> None:
-        """Let the user decide whether an agent writes the clipboard."""
-        message.stop()
-        text = message.text
-        noun = "character" if len(text) == 1 else "characters"
-        self.ask(
-            f"The agent wants to put {len(text)} {noun} on your clipboard.",
-            {
-                "y": Choice("let it", lambda: self.cloche.copy_to_clipboard(text)),
-                "escape": Choice("no"),
-            },
-        )
 
     @on(TerminalView.StateChanged)
     def show_terminal_state(self, message: TerminalView.StateChanged) -> None:

@@ -247,23 +247,6 @@ async def test_a_lost_terminal_is_said_in_its_header() -> None:
         assert app.screen.query(PaneHeader).first().trouble == ""
 
 
-async def test_the_clipboard_is_written_only_after_a_yes() -> None:
-    app, _, terminals = workstation()
-    async with app.run_test(size=SIZE) as pilot:
-        await settle(pilot)
-        listener = terminals.feeds["s1"].listener
-        assert listener is not None
-        listener.feed_clipboard("secret")
-        await settle(pilot)
-        assert app.clipboard == ""
-        await press(pilot, "n")
-        assert app.clipboard == ""
-        listener.feed_clipboard("wanted")
-        await settle(pilot)
-        await press(pilot, "y")
-        assert app.clipboard == "wanted"
-
-
 async def test_terminals_that_cannot_be_shown_are_an_error_with_a_fix() -> None:
     app, _, terminals = workstation()
     terminals.refuse = AppError("host-lacks", "No sandbox works here.", "Run: cloche doctor")

@@ -1,0 +1,130 @@
+"""What agents ask for: a strip that takes no key by itself."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from textual import events
+
+from app.ui.fleet_screen import FleetScreen
+from tests.doubles.pilots import press, settle
+from tests.doubles.scenes import workstation
+from widgets.ask_strip import COUNT_AFTER
+
+if TYPE_CHECKING:
+    from textual.pilot import Pilot
+
+    from app.ui.app import ClocheApp
+    from tests.doubles.terminals import StillTerminals
+
+SIZE = (120, 36)
+
+
+def fleet_of(app: ClocheApp) -> FleetScreen:
+    screen = app.screen_stack[0]
+    assert isinstance(screen, FleetScreen)
+    return screen
+
+
+async def copies(pilot: Pilot[None], terminals: StillTerminals, session: str, text: str) -> None:
+    """Let an agent ask for the clipboard."""
+    listener = terminals.feeds[session].listener
+    assert listener is not None
+    listener.feed_clipboard(text)
+    await settle(pilot)
+
+
+async def answer(pilot: Pilot[None], key: str) -> None:
+    """Press a key as if the moment after which keys count had passed."""
+    event = events.Key(key, key)
+    event.time += COUNT_AFTER + 0.1
+    pilot.app.post_message(event)
+    await settle(pilot)
+
+
+async def test_a_question_takes_neither_focus_nor_keys() -> None:
+    app, _, terminals = workstation()
+    async with app.run_test(size=SIZE) as pilot:
+        await settle(pilot)
+        await press(pilot, "enter", "a")
+        await copies(pilot, terminals, "s1", "secret")
+        strip = fleet_of(app).ask_strip
+        assert strip.display
+        assert not strip.has_focus
+        await press(pilot, "y", "escape", "n")
+        assert terminals.keys("s1") == ["a", "y", "escape", "n"]
+        assert app.clipboard == ""
+        assert strip.shown is not None
+        assert "fix-parser wants to put 6 characters" in strip.shown.text
+
+
+async def test_the_prefix_and_e_answer_and_the_keys_go_back() -> None:
+    app, _, terminals = workstation()
+    async with app.run_test(size=SIZE) as pilot:
+        await settle(pilot)
+        await press(pilot, "enter")
+        await copies(pilot, terminals, "s1", "wanted")
+        await press(pilot, "ctrl+g", "e")
+        assert fleet_of(app).ask_strip.has_focus
+        await answer(pilot, "y")
+        assert app.clipboard == "wanted"
+        await press(pilot, "b")
+        assert terminals.keys("s1") == ["b"]
+
+
+async def test_keys_count_a_moment_later_only() -> None:
+    app, _, terminals = workstation()
+    async with app.run_test(size=SIZE) as pilot:
+        await settle(pilot)
+        await copies(pilot, terminals, "s2", "too early")
+        app.post_message(events.Key("e", "e"))
+        app.post_message(events.Key("y", "y"))
+        await settle(pilot)
+        assert fleet_of(app).ask_strip.has_focus
+        assert app.clipboard == ""
+        assert fleet_of(app).ask_strip.shown is not None
+        await answer(pilot, "n")
+        assert app.clipboard == ""
+        assert fleet_of(app).rail.has_focus
+
+
+async def test_questions_queue_and_none_slips_under_the_finger() -> None:
+    app, fleet, terminals = workstation()
+    async with app.run_test(size=SIZE) as pilot:
+        await settle(pilot)
+        strip = fleet_of(app).ask_strip
+        for session, text in (("s1", "1"), ("s2", "2"), ("s2", "3"), ("s1", "4")):
+            await copies(pilot, terminals, session, text)
+        assert [ask.payload for ask in strip.asks] == ["1", "3", "4"]
+        await pilot.click("#ask")
+        await settle(pilot)
+        assert strip.has_focus
+        await fleet.remove("s1")
+        await settle(pilot)
+        assert strip.shown is not None
+        assert strip.shown.payload == "3"
+        await press(pilot, "y")
+        assert app.clipboard == ""
+        await press(pilot, "escape")
+        assert strip.shown is not None
+
+
+async def test_an_agent_that_asks_without_end_is_bounded() -> None:
+    app, _, terminals = workstation()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await settle(pilot)
+        for number in range(50):
+            await copies(pilot, terminals, "s1", f"\x1b[2J{number}\u202e")
+        assert len(fleet_of(app).ask_strip.asks) == 2
+        await press(pilot, "e", "j")
+        assert terminals.keys("s1") == []
+
+
+async def test_e_without_a_question_says_so() -> None:
+    app, _, _ = workstation()
+    async with app.run_test(size=SIZE) as pilot:
+        await settle(pilot)
+        await press(pilot, "ctrl+g", "e")
+        notice = fleet_of(app).notice
+        assert notice is not None
+        assert "No agent asks" in notice.text
