@@ -67,7 +67,7 @@ class AskStrip(LineView, can_focus=True):
         strip: AskStrip
 
     def __init__(self, *, glyphs: Glyphs, opener: str, id: str | None = None) -> None:
-        """`opener`: how the keys that give the strip the focus are written."""
+        """Ask nothing yet; `opener` is how the keys that give the strip the focus are written."""
         super().__init__(glyphs=glyphs, id=id)
         self.asks: tuple[Ask, ...] = ()
         self._opener = opener
