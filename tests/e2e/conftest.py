@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.e2e import vmlab
+from tests.e2e.sessions import World, store_of
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Iterator
+    from pathlib import Path
 
     from vm.image.store import ImageSet
 
@@ -39,3 +41,11 @@ async def cold_vm(guest_image: ImageSet) -> AsyncIterator[vmlab.LabVM]:
     """A machine booted from nothing, for what a restored one cannot show."""
     async with vmlab.cold_vm(guest_image) as vm:
         yield vm
+
+
+@pytest.fixture
+def world(tmp_path: Path, guest_image: ImageSet) -> Iterator[World]:
+    """Folders of one user, whose sessions are ended with the test."""
+    made = World(tmp_path / "w", store_of(guest_image))
+    yield made
+    made.close()

@@ -11,10 +11,13 @@ import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from app.paths import Paths
 from app.records import StateRecord, read_state
+
+if TYPE_CHECKING:
+    from vm.image.store import ImageSet
 
 LAUNCHER = Path(__file__).resolve().parents[2] / "cloche.py"
 COMMAND_S = 240
@@ -31,6 +34,11 @@ class Answer:
     def json(self) -> dict[str, Any]:
         value: dict[str, Any] = json.loads(self.stdout)
         return value
+
+
+def store_of(image: ImageSet) -> Path:
+    """Return the store that a found image lies in: `STORE/images/.built/DIGEST/base.squashfs`."""
+    return image.base.parents[3]
 
 
 class World:

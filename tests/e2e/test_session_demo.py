@@ -13,10 +13,8 @@ from app.agents import demo_script
 from tests.e2e.sessions import World, tree
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
-    from vm.image.store import ImageSet
 
 pytestmark = pytest.mark.vm
 
@@ -28,13 +26,6 @@ ADDED = {
     "cloche-demo/run.sh": "100755",
     "cloche-demo/windows.txt": "100644",
 }
-
-
-@pytest.fixture
-def world(tmp_path: Path, guest_image: ImageSet) -> Iterator[World]:
-    made = World(tmp_path / "w", guest_image.kernel.parents[2])
-    yield made
-    made.close()
 
 
 @pytest.fixture

@@ -12,19 +12,10 @@ from app.client.terminal import PaneClient
 from tests.e2e.sessions import World, tree
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
-    from vm.image.store import ImageSet
 
 pytestmark = pytest.mark.vm
-
-
-@pytest.fixture
-def world(tmp_path: Path, guest_image: ImageSet) -> Iterator[World]:
-    made = World(tmp_path / "w", guest_image.kernel.parents[2])
-    yield made
-    made.close()
 
 
 @pytest.fixture
@@ -52,6 +43,21 @@ async def typed(world: World, session: str, line: bytes, answer: bytes) -> None:
         await pane.close()
 
 
+def runs_in_guest(world: World, session: str, words: str) -> bool:
+    """Look for a program in the guest until it is gone, for ten seconds at most."""
+    script = f"""
+for n in $(seq 100); do
+    found=
+    for p in /proc/[0-9]*; do
+        [ "$(tr '\\0' ' ' < $p/cmdline 2>/dev/null)" = '{words} ' ] && found=yes
+    done
+    [ "$found" ] || exit 0
+    sleep 0.1
+done
+exit 1"""
+    return bool(world.json("exec", session, "--root", "--", "sh", "-c", script)["exit_code"])
+
+
 def test_keeper_and_machine_die_and_nothing_is_lost(world: World, workspace: Path) -> None:
     before = tree(workspace)
     session = world.json("run", "shell", "--detach", "--workspace", str(workspace))["session"]
@@ -61,6 +67,8 @@ def test_keeper_and_machine_die_and_nothing_is_lost(world: World, workspace: Pat
     assert (done.status, done.stdout, done.stderr) == (7, b"in", b"err\n")
     assert world.run("exec", session, "--", "no-such-program").status == 127
     assert world.json("exec", session, "--root", "--", "id", "-u")["stdout"] == "0\n"
+    assert world.run("exec", session, "--timeout-s", "1", "--", "sleep", "9753").status == 124
+    assert not runs_in_guest(world, session, "sleep 9753")
     asyncio.run(
         typed(world, session, b"echo typed$((20+3)) > typed.txt; cat typed.txt", b"typed23")
     )

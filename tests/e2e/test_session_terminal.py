@@ -14,22 +14,13 @@ from tests.e2e.sessions import LAUNCHER, World
 from tests.e2e.tmux import TmuxTerminal
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
-    from vm.image.store import ImageSet
 
 pytestmark = pytest.mark.vm
 
 PROMPT = "host> "
 COMMAND = shlex.join([sys.executable, "-P", str(LAUNCHER)])
-
-
-@pytest.fixture
-def world(tmp_path: Path, guest_image: ImageSet) -> Iterator[World]:
-    made = World(tmp_path / "w", guest_image.kernel.parents[2])
-    yield made
-    made.close()
 
 
 def at_prompt(screen: str) -> bool:

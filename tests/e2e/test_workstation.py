@@ -21,23 +21,15 @@ from tests.e2e.tmux import TmuxTerminal
 from themes.palette import DEFAULT, builtin_palettes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from pathlib import Path
 
     from textual.pilot import Pilot
 
-    from vm.image.store import ImageSet
 
 pytestmark = pytest.mark.vm
 
 REMARK = "# reviewed by the demo agent ({})\n"
-
-
-@pytest.fixture
-def world(tmp_path: Path, guest_image: ImageSet) -> Iterator[World]:
-    made = World(tmp_path / "w", guest_image.kernel.parents[2])
-    yield made
-    made.close()
 
 
 @pytest.fixture
