@@ -77,7 +77,9 @@ def _program(
     program: str, package: str, status: Literal["warn", "fail"], why: str
 ) -> Callable[[Paths], Finding]:
     def check(_: Paths) -> Finding:
-        found = shutil.which(program)
+        from vm.image.tools import find  # looks into sbin, too, as those who run the program do
+
+        found = find(program)
         if found is not None:
             return Finding(program, "ok", f"{program} is {found}")
         return Finding(
