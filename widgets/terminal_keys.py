@@ -1,8 +1,8 @@
 """Keys that Textual's parser loses on terminals without the kitty keyboard protocol.
 
 Such a terminal (VTE, Terminal.app, tmux without extended keys) sends Alt as an Escape before the
-key. Textual understands that for letters only: Alt+Enter arrives as Enter, Ctrl+Alt+A as Ctrl+A,
-Alt+Backspace as Ctrl+W. And a lone Escape waits up to 0.2 s for what may follow, far longer than
+key. Textual understands that for most letters only: Alt+Enter arrives as Enter, Ctrl+Alt+A as
+Ctrl+A, Alt+Backspace as Ctrl+W, Alt+2 as a trade mark sign, Alt+B as Ctrl+Left. And a lone Escape waits up to 0.2 s for what may follow, far longer than
 any terminal takes to send the rest of a sequence.
 """
 
@@ -26,7 +26,10 @@ ESCAPE_DELAY = 0.015
 """Seconds that a lone Escape waits: a sequence comes in one write, the next key much later."""
 
 ESCAPE = "\x1b"
-NAMED = {"\r": "enter", "\x7f": "backspace", "\t": "tab"}
+NAMED = {"\r": "enter", "\x7f": "backspace", "\t": "tab", "-": "minus", "=": "equals_sign"}
+PLAIN = frozenset("0123456789bf")
+"""What Textual takes, after an Escape, for a symbol of one terminal's keyboard or for a move."""
+
 METHOD, MARK = "_sequence_to_key_events", "_cloche_alt"
 
 LONE_MODIFIERS = frozenset(
@@ -41,12 +44,14 @@ LONE_MODIFIERS = frozenset(
 
 
 def alt_key(sequence: str) -> str | None:
-    """Return the name of the key that Escape and one control character are, else None."""
+    """Return the name of the key that Escape and one character are, None where Textual knows it."""
     if len(sequence) != 2 or sequence[0] != ESCAPE:
         return None
     follows = sequence[1]
     if follows in NAMED:
         return f"alt+{NAMED[follows]}"
+    if follows in PLAIN:
+        return f"alt+{follows}"
     if "\x01" <= follows <= "\x1a":
         return f"alt+ctrl+{chr(ord(follows) + 0x60)}"
     return None
@@ -60,7 +65,7 @@ def _wait_for_more() -> None:
 
 
 def mend_parser(parser: type[XTermParser] = XTermParser) -> None:
-    """Teach the parser Alt with Enter, Tab, Backspace and Ctrl+letters, and a quick Escape.
+    """Teach the parser Alt with Enter, Tab, Backspace, digits and Ctrl+letters, and a quick Escape.
 
     Call it once before the app runs; a second call does nothing. It touches a private method of
     Textual, so tests hold it to what it promises.
