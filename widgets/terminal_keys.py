@@ -2,8 +2,9 @@
 
 Such a terminal (VTE, Terminal.app, tmux without extended keys) sends Alt as an Escape before the
 key. Textual understands that for most letters only: Alt+Enter arrives as Enter, Ctrl+Alt+A as
-Ctrl+A, Alt+Backspace as Ctrl+W, Alt+2 as a trade mark sign, Alt+B as Ctrl+Left. And a lone Escape waits up to 0.2 s for what may follow, far longer than
-any terminal takes to send the rest of a sequence.
+Ctrl+A, Alt+Backspace as Ctrl+W, Alt+2 as a trade mark sign, Alt+B as Ctrl+Left. And a lone Escape
+waits up to 0.2 s for what may follow, far longer than any terminal takes to send the rest of a
+sequence.
 """
 
 from __future__ import annotations
