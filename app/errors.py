@@ -59,9 +59,14 @@ def app_error(error: BaseException) -> AppError | None:
     return None
 
 
+def is_full(error: OSError) -> bool:
+    """Tell whether an error means that a disk, or the user's part of it, is full."""
+    return error.errno in (errno.ENOSPC, errno.EDQUOT)
+
+
 def _system_error(error: OSError) -> AppError:
     about = f" ({os.fsdecode(error.filename)})" if error.filename is not None else ""
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+    if is_full(error):
         return AppError("disk-full", f"The disk is full{about}.", "Free some space: df -h")
     reason = error.strerror or type(error).__name__
     return AppError("system", f"The system refused{about}: {reason}.", "Look: cloche doctor")

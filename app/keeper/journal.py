@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import time
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from app.errors import is_full
+
 if TYPE_CHECKING:
     from pathlib import Path
+
+log = logging.getLogger(__name__)
 
 LIMIT: Final = 1 << 20
 """Size in bytes at which the journal is begun anew; the old one stays as `journal.jsonl.old`."""
@@ -24,7 +29,11 @@ class Line(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Journal:
-    """Appends lines; each is one write, so a kill leaves whole lines."""
+    """Appends lines; each is one write, so a kill leaves whole lines.
+
+    On a full disk a line is left out, never half written: the journal tells what happened, and
+    nothing stands on it.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / "journal.jsonl"
@@ -36,7 +45,16 @@ class Journal:
     def write(self, event: str, message: str = "") -> None:
         """Append one line."""
         line = msgspec.json.encode(Line(time.time(), event, message)) + b"\n"
-        os.write(self._file, line)
+        end = os.fstat(self._file).st_size
+        try:
+            written = os.write(self._file, line)
+        except OSError as error:
+            if not is_full(error):
+                raise
+            written = 0
+        if written < len(line):
+            log.warning("no room in the journal for: %s %s", event, message)
+            os.ftruncate(self._file, end)
 
     def close(self) -> None:
         """Close the file."""

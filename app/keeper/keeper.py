@@ -11,7 +11,7 @@ import logging
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from app.errors import AppError
+from app.errors import AppError, app_error
 from app.keeper.boot import Workshop
 from app.keeper.engine import adopt, boot_guest, orphan, start_machine
 from app.keeper.ledger import Ledger
@@ -233,10 +233,18 @@ class Keeper:
     async def refresh(self) -> None:
         """Take a mirror pass now where there is a machine; read a lost session's disk."""
         if self._shift is not None:
-            await self._shift.take()
+            if not self._shift.room.lacking:  # a machine that stands still answers nothing
+                await self._shift.take()
         elif self.ledger.state.state == "lost" and not self.busy:
             self.begin(agent=False)
             await self.settled()
+
+    async def resume(self, *, agent: bool = True) -> None:
+        """Let a machine go on that stands still for want of room, else start one as `begin`."""
+        if self._shift is not None and self._shift.room.lacking:
+            await self._shift.room.go_on()
+        else:
+            self.begin(agent=agent)
 
     async def settled(self) -> None:
         """Wait until a start that was begun has come to its end."""
@@ -280,18 +288,21 @@ class Keeper:
                 agent_state=self.ledger.state.agent_state if ended else "idle",
                 machine=None,
                 message=message,
+                hint=f"Read it: cloche resume {self.record.id} --no-agent" if message else "",
             )
             await self._show_end()
 
     async def _last_pass(self, shift: Shift) -> str:
+        """Take the final generation; what went wrong with it, or nothing."""
         try:
+            if shift.room.lacking:
+                return "The last changes are only on the session's disk: the host's disk is full."
             await shift.take(freeze=True)
-        except (VMError, SnapshotError) as error:
-            log.warning("the last mirror pass failed: %s", error.message)
-            return (
-                f"The last mirror pass failed ({error.message}); "
-                f"read the disk with: cloche resume {self.record.id} --no-agent"
-            )
+        except (VMError, SnapshotError, OSError) as error:
+            known = app_error(error)
+            reason = known.message if known else str(error)
+            log.warning("the last mirror pass failed: %s", reason)
+            return f"The last changes are only on the session's disk: {reason}"
         return ""
 
     async def close(self) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from app.errors import AppError, app_error
+from app.errors import AppError, app_error, is_full
 from app.keeper.events import Events
 from app.keeper.journal import Journal
 from app.records import read_session, read_state, session_info, write_record
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from app.protocol import Event, SessionInfo
+    from app.records import StateRecord
 
 log = logging.getLogger(__name__)
 
@@ -32,6 +33,7 @@ class Ledger:
         self.state = read_state(folder)
         self.journal = Journal(folder)
         self._events = Events(self.info)
+        self._unwritten = False
 
     def info(self) -> SessionInfo:
         """Return the session as it is now."""
@@ -48,21 +50,33 @@ class Ledger:
     def change(self, **fields: object) -> None:
         """Change the state: on disk first, then for everybody who listens.
 
-        A new message takes the fault and the hint of the old one with it.
+        A new message takes the fault and the hint of the old one with it. A full disk keeps
+        nobody from hearing; what could not be written is written with the next call.
         """
         before = self.state
         if "message" in fields:
             fields = {"fault": "", "hint": ""} | fields
         after = msgspec.structs.replace(before, **fields)
-        if after == before:
+        if after == before and not self._unwritten:
             return
         if (after.state, after.agent_state) != (before.state, before.agent_state):
             after = msgspec.structs.replace(after, since=time.time())
-        write_record(self.folder / "state.json", after)
+        self._write(after)
         self.state = after
         if after.state != before.state:
             self.journal.write(after.state, after.message)
         self._events.tell("session")
+
+    def _write(self, state: StateRecord) -> None:
+        try:
+            write_record(self.folder / "state.json", state)
+            self._unwritten = False
+        except OSError as error:
+            if not is_full(error):
+                raise
+            if not self._unwritten:
+                log.warning("the state is not written until there is room: %s", error)
+            self._unwritten = True
 
     def fail(self, error: Exception) -> None:
         """Say that the session failed, and why."""
@@ -83,7 +97,7 @@ class Ledger:
         }
         try:
             self.change(**failed)
-        except OSError:  # a full disk must not hide what went wrong from whoever listens
+        except OSError:  # a broken disk must not hide what went wrong from whoever listens
             log.exception("the failure could not be written down")
             self.state = msgspec.structs.replace(self.state, **failed)
             self._events.tell("session")

@@ -182,7 +182,7 @@ class KeeperService:
         return {"generation": await self._keeper.freeze(False)}
 
     async def _resume(self, params: msgspec.Raw) -> object:
-        self._keeper.begin(agent=_parse(params, _Resume).agent)
+        await self._keeper.resume(agent=_parse(params, _Resume).agent)
         return {}
 
     async def _stop(self, _: msgspec.Raw) -> object:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import time
 from typing import TYPE_CHECKING, Final
 
-from app.errors import app_error
+from app.errors import AppError, app_error, is_full
 from app.keeper.agent_terminal import AgentTerminal
+from app.keeper.room import Room
 from app.keeper.threads import end_tasks
 from snapshot.errors import SnapshotError
 from vm.errors import LinkLost, VMError
@@ -53,6 +53,7 @@ class Shift:
         self._ledger = ledger
         self._tree = tree
         self._pane = pane
+        self.room = Room(ledger, engine.machine)
         self._fault = ""
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -65,7 +66,7 @@ class Shift:
 
     def go(self, *, adopted: bool = False) -> None:
         """Begin to carry and to mirror; with `adopted` find out first where things stand."""
-        for job in (self._mirror(), self._carry(adopted)):
+        for job in (self.room.watch(), self._mirror(), self._carry(adopted)):
             self._tasks.append(asyncio.get_running_loop().create_task(_logged(job)))
 
     async def end(self) -> None:
@@ -93,29 +94,38 @@ class Shift:
     async def _mirror(self) -> None:
         pause = BUSY_PASS_S
         while True:
+            await self.room.there()
             try:
                 changed = await self.take()
                 pause = BUSY_PASS_S if changed else min(IDLE_PASS_S, pause * 1.5)
-                self._tell_fault("")
+                self._tell_fault(None)
             except (VMError, SnapshotError, OSError) as error:
                 pause = IDLE_PASS_S
-                known = app_error(error)
-                self._tell_fault(known.message if known else "")
+                self._tell_fault(error)
             self._note_quiet()
             await asyncio.sleep(pause)
 
-    def _tell_fault(self, sentence: str) -> None:
+    def _tell_fault(self, error: Exception | None) -> None:
         """Tell about a pass that failed, once; and that the next one did not."""
+        known = self._known(error) if error is not None and not self.room.lacking else None
+        sentence = known.message if known else ""
         if sentence == self._fault:
             return
         self._fault = sentence
         log.warning("mirror: %s", sentence or "works again")
-        with contextlib.suppress(OSError):  # a full disk is what may have been the fault
-            message = f"Changes are not mirrored: {sentence}" if sentence else ""
-            self._ledger.change(message=message)
+        message = f"Changes are not mirrored: {sentence}" if sentence else ""
+        self._ledger.change(message=message, hint=known.hint if known else "")
+
+    def _known(self, error: Exception) -> AppError | None:
+        if isinstance(error, OSError) and is_full(error):  # a write does not say where it failed
+            folder = self._ledger.folder
+            return AppError(
+                "disk-full", f"The disk of {folder} is full.", f"Free some space: df -h '{folder}'"
+            )
+        return app_error(error)
 
     def _note_quiet(self) -> None:
-        if self._ledger.state.agent_state in ("working", "idle"):
+        if self._ledger.state.agent_state in ("working", "idle") and not self.room.lacking:
             quiet = time.monotonic() - self.agent.last_output > QUIET_S
             self._ledger.change(agent_state="idle" if quiet else "working")
 

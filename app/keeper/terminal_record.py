@@ -7,6 +7,7 @@ header that counts it, so a kill at any moment leaves a record that ends a littl
 
 from __future__ import annotations
 
+import logging
 import os
 import struct
 import time
@@ -14,10 +15,13 @@ from bisect import bisect_right
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from app.errors import is_full
 from app.files import write_atomic
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+log = logging.getLogger(__name__)
 
 CAPACITY: Final = 8 << 20
 """Bytes of output kept."""
@@ -106,7 +110,12 @@ class TerminalRecord:
         self._sizes.append(SizeAt(self._end, time.time(), columns, rows))
         del self._sizes[:-MAX_SIZES]
         packed = [_SIZE.pack(s.offset, s.when, s.columns, s.rows) for s in self._sizes]
-        write_atomic(self._index, b"".join(packed))
+        try:
+            write_atomic(self._index, b"".join(packed))
+        except OSError as error:
+            if not is_full(error):
+                raise
+            log.warning("a change of the terminal's size could not be written: %s", error)
 
     def read(self, offset: int, limit: int) -> bytes:
         """Return up to `limit` bytes from `offset` on (which must not be older than `start`)."""

@@ -38,7 +38,7 @@ class House:
         self.ledger = Ledger(folder)
         self.tree = Tree(record, folder)
         self.service = KeeperService(cast("Keeper", self), lambda: None)
-        engine = cast("Engine", SimpleNamespace(links=self.guest.links))
+        engine = cast("Engine", SimpleNamespace(links=self.guest.links, machine=None))
         self.terminal = TerminalRecord(folder, 80, 24)
         self.shift = Shift(self.ledger, self.tree, engine, self.terminal, None)
 
