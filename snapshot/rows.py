@@ -103,6 +103,7 @@ class RowModel:
         self._cache: dict[int, list[Pair]] = {}
         self._lay_out()
         self._starts = [segment.start for segment in self._segments]
+        self._hunk_starts = list(self._hunk_rows.values())
 
     def __len__(self) -> int:
         return self._end
@@ -120,7 +121,7 @@ class RowModel:
         """Return the hunk a row belongs to, or the nearest one; None without hunks."""
         if not self._hunk_rows:
             return None
-        after = bisect_right(list(self._hunk_rows.values()), row)
+        after = bisect_right(self._hunk_starts, row)
         if after == 0:
             return 0
         inside = row < self._hunk_rows[after - 1] + self._height(after - 1)
@@ -135,6 +136,12 @@ class RowModel:
         known = self._expansions.get(gap, _Expansion(0, 0))
         wider = {**self._expansions, gap: _Expansion(known.top + more, known.bottom + more)}
         return RowModel(self.review, self.layout, self.context, wider)
+
+    def expand_all(self) -> RowModel:
+        """Return a model that shows every line."""
+        whole = _Expansion(_EVERYTHING, 0)
+        every = dict.fromkeys(range(len(self.review.hunks) + 1), whole)
+        return RowModel(self.review, self.layout, self.context, every)
 
     def with_layout(self, layout: Layout) -> RowModel:
         """Return the same expansion in another layout."""

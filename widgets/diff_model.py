@@ -95,6 +95,11 @@ class DiffRow(Protocol):
 class DiffRows(Protocol):
     """All rows of one file in one layout."""
 
+    @property
+    def layout(self) -> Layout:
+        """How the sides stand."""
+        ...
+
     def __len__(self) -> int:
         """Return the number of rows."""
         ...
@@ -113,6 +118,10 @@ class DiffRows(Protocol):
 
     def expand(self, gap: int, lines: int | None = None) -> DiffRows:
         """Return rows that show more of a fold, or all of it."""
+        ...
+
+    def expand_all(self) -> DiffRows:
+        """Return rows without folds."""
         ...
 
     def with_layout(self, layout: Layout) -> DiffRows:

@@ -139,9 +139,11 @@ class DiffPane(DiffRowsView, can_focus=True):
         self.measure_again()
         self._overview = None
         document = self.document
-        if document is not None:
+        if document is not None and document.rows.layout != self.layout_name:
             rows = document.rows.with_layout(self.layout_name)
-            self.document = replace(document, rows=rows)
+            self.document = document = replace(document, rows=rows)
+        if document is not None and len(document.rows) > WRAP_LIMIT:
+            self.wrap_lines = False
         self.set_row_count(self.visual_rows)
         self.redraw()
 
@@ -299,10 +301,8 @@ class DiffPane(DiffRowsView, can_focus=True):
         """Show the whole file; the hunk stays in sight."""
         if self.document is None:
             return
-        unit, rows = self.current_unit, self.document.rows
-        for gap in range(len(self.document.hunk_sizes) + 1):
-            rows = rows.expand(gap)
-        self.refresh_document(replace(self.document, rows=rows))
+        unit = self.current_unit
+        self.refresh_document(replace(self.document, rows=self.document.rows.expand_all()))
         if unit is not None:
             self.go_to_unit(unit)
 

@@ -9,6 +9,8 @@ from widgets.cells import Piece, cells, shorten_path, two_sided
 from widgets.line_list import LineList
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from textual.strip import Strip
 
 DECISION_TOKENS = {
@@ -53,12 +55,16 @@ class FileList(LineList[FileRow]):
         """Use the list's own background."""
         return "surface"
 
-    @property
-    def count_widths(self) -> tuple[int, int]:
-        """Cells of the widest added and removed counts, so that numbers line up right."""
-        added = max((len(str(i.added)) + 1 for i in self.items if i.added), default=0)
-        removed = max((len(str(i.removed)) + 1 for i in self.items if i.removed), default=0)
-        return added, removed
+    count_widths = (0, 0)
+    """Cells of the widest added and removed counts, so that numbers line up right."""
+
+    def set_items(self, items: Sequence[FileRow]) -> None:
+        """Show other files."""
+        added = max((item.added for item in items), default=0)
+        removed = max((item.removed for item in items), default=0)
+        widths = [len(str(count)) + 1 if count else 0 for count in (added, removed)]
+        self.count_widths = (widths[0], widths[1])
+        super().set_items(items)
 
     def draw_item(self, item: FileRow, line: int, width: int, *, selected: bool) -> Strip:
         """Draw one file."""

@@ -17,6 +17,7 @@ from app.services.colours import Colours
 from app.ui.failures import told
 from app.ui.fleet_screen import FleetScreen
 from app.ui.help_screen import HelpScreen
+from app.ui.housekeeping import Housekeeping
 from app.ui.messages import SessionsArrived, TaskFailed
 from app.ui.review_screen import ReviewScreen
 from app.ui.theming import install_themes
@@ -40,6 +41,10 @@ if TYPE_CHECKING:
     from app.protocol import SessionInfo
     from app.services.ports import FleetPort
     from app.ui.terminals import Terminals
+
+
+HOUSEKEEPING_SECONDS = 5
+"""How often is looked whether it is time for a garbage collection."""
 
 
 class ClocheApp(App[None], inherit_bindings=False):
@@ -78,6 +83,7 @@ class ClocheApp(App[None], inherit_bindings=False):
         self.colours = Colours()
         self.strict = bool(os.environ.get("CLOCHE_DEBUG"))
         """Errors that nobody foresaw end the program and show where they came from."""
+        self.housekeeping = Housekeeping()
         self.turns = Turns(self, self.deliver, self.show_bug)
         self.sessions: tuple[SessionInfo, ...] = ()
         self.sessions_changed: Signal[tuple[SessionInfo, ...]] = Signal(self, "sessions")
@@ -92,6 +98,8 @@ class ClocheApp(App[None], inherit_bindings=False):
         self.theme_changed_signal.subscribe(self, self._recolour)
         self.follow_sessions()
         self.start_terminals()
+        self.set_interval(HOUSEKEEPING_SECONDS, self.housekeeping.tick)
+        self.call_after_refresh(self.housekeeping.begin)
 
     def _recolour(self, theme: Theme) -> None:
         palette = builtin_palettes().get(theme.name)
@@ -146,6 +154,8 @@ class ClocheApp(App[None], inherit_bindings=False):
 
     async def on_event(self, event: events.Event) -> None:
         """Let what is typed wait for its turn."""
+        if isinstance(event, events.InputEvent):
+            self.housekeeping.touched()
         if isinstance(event, events.Key | events.Paste) and not event.is_forwarded:
             await self.turns.take(event)
         else:
@@ -178,6 +188,7 @@ class ClocheApp(App[None], inherit_bindings=False):
         await self.turns.close()
         await self.terminals.close()
         await self.colours.close()
+        self.housekeeping.end()
 
     def action_theme(self, name: str) -> None:
         """Use another theme."""

@@ -210,3 +210,23 @@ async def test_scrolling_a_long_file_stays_within_its_budget() -> None:
             await pilot.pause()
             spent.append(time.process_time() - began)
         assert sorted(spent)[len(spent) // 2] < 0.016
+
+
+async def test_a_long_file_that_is_unfolded_is_not_wrapped_any_more() -> None:
+    base = "".join(f"value {n}\n" for n in range(50_000))
+    app = Host(document(base.encode(), base.replace("value 9", "other 9").encode()))
+    async with app.run_test(size=(120, 40)) as pilot:
+        await settle(pilot)
+        began = time.process_time()
+        app.pane.action_unfold_all()
+        assert time.process_time() - began < 0.3
+        assert app.pane.total_rows >= 50_000
+        assert not app.pane.set_wrap(True)
+    short = "".join(f"value {n}\n" for n in range(5_000))
+    app = Host(document(short.encode(), short.replace("value 10\n", "other\n").encode()))
+    async with app.run_test(size=(120, 40)) as pilot:
+        await settle(pilot)
+        assert app.pane.set_wrap(True)
+        app.pane.action_unfold_all()
+        assert not app.pane.wrap_lines
+        assert app.pane.visual_rows == app.pane.total_rows

@@ -1,0 +1,226 @@
+"""What a step in the review costs the event loop, in CPU milliseconds: nothing may block it long.
+
+`python -m tests.bench.review_ui --json [--runs N]`. One file of 50,000 lines with scattered edits
+at 200×60, and a review of 2,000 files. For each step: `step` is all CPU time that it takes,
+drawing included, and `block` the longest single turn of the event loop in it. The limit is 16 ms a
+turn, which is one frame.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import asyncio.events
+import gc
+import random
+import statistics
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from textual import events
+
+from app.ui.review_screen import ReviewScreen
+from tests.bench.report import publish, runs_wanted
+from tests.doubles.keeper import FakeFile
+from tests.doubles.pilots import settle, until
+from tests.doubles.scenes import sessions, workstation
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from textual.pilot import Pilot
+
+SIZE = (200, 60)
+LINES = 50_000
+FILES = 2_000
+
+
+class Turns:
+    """Notes the CPU time of each turn of the event loop."""
+
+    def __init__(self) -> None:
+        self.longest = 0.0
+
+    @contextmanager
+    def watched(self) -> Iterator[None]:
+        """Note the longest turn while this is open."""
+        handle = asyncio.events.Handle
+        inner = handle._run
+        self.longest = 0.0
+
+        def run(it: asyncio.events.Handle) -> None:
+            began = time.thread_time()
+            inner(it)
+            self.longest = max(self.longest, time.thread_time() - began)
+
+        handle._run = run  # type: ignore[method-assign]
+        try:
+            yield
+        finally:
+            handle._run = inner  # type: ignore[method-assign]
+
+
+def percentile(values: Sequence[float], share: float) -> float:
+    """Return the value below which `share` of all lie."""
+    return sorted(values)[min(len(values) - 1, int(len(values) * share))]
+
+
+def figures(values: Sequence[float]) -> dict[str, float]:
+    """Return median, 95th percentile and maximum in milliseconds."""
+    return {
+        "p50": round(statistics.median(values) * 1000, 2),
+        "p95": round(percentile(values, 0.95) * 1000, 2),
+        "max": round(max(values) * 1000, 2),
+    }
+
+
+async def measured(
+    pilot: Pilot[None], steps: int, work: Callable[[], object]
+) -> dict[str, dict[str, float]]:
+    """Do something some times, each until it is on the screen."""
+    turns, spent, blocks = Turns(), list[float](), list[float]()
+    for _ in range(steps):
+        with turns.watched():
+            began = time.process_time()
+            work()
+            await settle(pilot)
+            spent.append(time.process_time() - began)
+        blocks.append(turns.longest)
+    return {"step": figures(spent), "block": figures(blocks)}
+
+
+def long_file() -> FakeFile:
+    """A Python module of many lines, one in fifty edited."""
+    dice = random.Random(3)
+    lines = [f"    value_{n} = compute(items[{n}], flag={n % 7})\n" for n in range(LINES)]
+    after = [line.replace("compute", "derive") if dice.random() < 0.02 else line for line in lines]
+    return quick(FakeFile("src/long.py", "".join(lines).encode(), "".join(after).encode()))
+
+
+def quick(file: FakeFile) -> FakeFile:
+    """Compare the file once only: in life the keeper does that, in its own process."""
+    review = file.review()
+    file.review = lambda: review  # type: ignore[method-assign]
+    return file
+
+
+async def opened(pilot: Pilot[None]) -> ReviewScreen:
+    """Open the review of the first session."""
+    await settle(pilot)
+    pilot.app.open_review("s1")  # type: ignore[attr-defined]
+    await settle(pilot)
+    screen = pilot.app.screen
+    assert isinstance(screen, ReviewScreen)
+    await until(pilot, lambda: screen.loaded is not None)
+    return screen
+
+
+async def long_review(steps: int) -> dict[str, object]:
+    """Move in a long file."""
+    keepers = sessions()
+    keepers[0].files = [long_file()]
+    app, _, _ = workstation(keepers)
+    found: dict[str, object] = {}
+    async with app.run_test(size=SIZE) as pilot:
+        screen = await opened(pilot)
+        pane = screen.pane
+        await until(pilot, lambda: pane.document is not None and "old" in pane.document.spans)
+
+        def key(name: str, character: str | None = None) -> Callable[[], object]:
+            return lambda: app.post_message(events.Key(name, character))
+
+        def wheel() -> None:
+            pane.scroll_to(y=pane.scroll_offset.y + 3, animate=False, force=True)
+
+        async def note(name: str, work: Callable[[], object], count: int = steps) -> None:
+            found[name] = await measured(pilot, count, work)
+
+        await note("next_hunk", key("right_square_bracket", "]"))
+        await note("row", key("j", "j"))
+        await note("three_rows", wheel)
+        await note("page", key("pagedown"))
+        await note("decide", key("space", " "))
+        app.post_message(events.Key("g", "g"))
+        await settle(pilot)
+        await note("expand", key("enter"), 1)
+        await note("split", key("s", "s"), 6)
+        await note("unfold_all", key("o", "o"), 1)
+        await note("row_unfolded", key("j", "j"))
+        await note("page_unfolded", key("pagedown"))
+        await note("next_hunk_unfolded", key("right_square_bracket", "]"))
+        await note("wrap", key("w", "w"), 1)
+        found["hunks"] = pane.unit_count
+    return found
+
+
+async def short_wrapped(steps: int) -> dict[str, object]:
+    """Wrap a file that is short enough for it, and move in it."""
+    keepers = sessions()
+    file = long_file()
+    assert file.base is not None
+    assert file.agent is not None
+    cut = [b"".join(side.splitlines(keepends=True)[:2_900]) for side in (file.base, file.agent)]
+    keepers[0].files = [quick(FakeFile(file.path, cut[0], cut[1]))]
+    app, _, _ = workstation(keepers)
+    async with app.run_test(size=SIZE) as pilot:
+        await opened(pilot)
+        app.post_message(events.Key("o", "o"))
+        await settle(pilot)
+        wrap = await measured(pilot, 2, lambda: app.post_message(events.Key("w", "w")))
+        app.post_message(events.Key("w", "w"))
+        await settle(pilot)
+        page = await measured(pilot, steps, lambda: app.post_message(events.Key("pagedown", None)))
+    return {"wrap_2900_lines": wrap, "page_wrapped": page}
+
+
+async def many_files() -> dict[str, object]:
+    """Open a review of many files, and walk through them."""
+    keepers = sessions()
+    keepers[0].files = [
+        FakeFile(f"src/d{n % 40}/f{n}.py", b"a\nb\nc\n", f"a\n{n}\nc\n".encode())
+        for n in range(FILES)
+    ]
+    app, _, _ = workstation(keepers)
+    async with app.run_test(size=SIZE) as pilot:
+        await settle(pilot)
+        turns = Turns()
+        changes = await keepers[0].changes()
+
+        async def known(*, refresh: bool = False) -> object:
+            return changes  # the keeper's own work is not the screen's
+
+        keepers[0].changes = known  # type: ignore[method-assign,assignment]
+        gc.collect()
+        with turns.watched():
+            began = time.process_time()
+            await opened(pilot)
+            spent = time.process_time() - began
+        block = turns.longest
+        walk = await measured(
+            pilot, 20, lambda: app.post_message(events.Key("right_curly_bracket", "}"))
+        )
+        again = await measured(pilot, 5, lambda: keepers[0].publish("decisions"))
+    return {
+        "open_2000_files_ms": round(spent * 1000, 1),
+        "open_2000_files_block_ms": round(block * 1000, 1),
+        "next_file": walk,
+        "decisions_arrive": again,
+    }
+
+
+def main() -> None:
+    """Measure and print."""
+    steps = runs_wanted(40)
+    gc.collect()
+    publish(
+        {
+            "lines": LINES,
+            "long": asyncio.run(long_review(steps)),
+            "wrapped": asyncio.run(short_wrapped(steps)),
+            "files": asyncio.run(many_files()),
+        }
+    )
+
+
+if __name__ == "__main__":
+    main()
