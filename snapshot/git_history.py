@@ -1,4 +1,4 @@
-"""Git's objects, read through dulwich within a budget: names in the history, the tree of HEAD."""
+"""Git's objects, read within a budget: names in the history, the tree of HEAD."""
 
 from __future__ import annotations
 
@@ -9,17 +9,16 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from dulwich.index import SerializedIndexEntry
-from dulwich.object_store import DiskObjectStore
-from dulwich.objects import Commit, Tag, parse_tree
+from dulwich.objects import Commit, ShaFile, Tag, parse_tree
 
 from snapshot.git_index import object_format
+from snapshot.git_store import Store
 from snapshot.patterns import is_secret
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
-OBJECT_LIMIT: Final = 16 << 20
-"""Largest loose object (inflated) that is read: no tree or commit is this large."""
+    from snapshot.git_dir import Dir
 
 MAX_PATHS: Final = 1000
 """Most withheld paths of a history that are listed."""
@@ -54,14 +53,10 @@ class TooManyFiles(Exception):
 class Objects:
     """The objects of one repository."""
 
-    def __init__(self, folder: bytes, hash_name: str) -> None:
-        """`folder` is the path of its `objects` folder."""
+    def __init__(self, folders: Sequence[Dir], hash_name: str) -> None:
+        """`folders` are its `objects` folders, open as long as this is."""
         self._format = object_format(hash_name)
-        self._store = DiskObjectStore(
-            folder.decode("utf-8", "surrogateescape"),
-            object_format=self._format,
-            loose_object_size_limit=OBJECT_LIMIT,
-        )
+        self._store = Store(folders, self._format)
 
     def close(self) -> None:
         """Close the packs."""
@@ -70,11 +65,11 @@ class Objects:
     def commit(self, name: bytes) -> Node | None:
         """Read a commit, through tags; None when it is none or cannot be read."""
         try:
-            found = self._store[name]  # type: ignore[index]
+            found = self._parsed(name)
             for _ in range(8):  # tags of tags
                 if not isinstance(found, Tag):
                     break
-                found = self._store[found.object[1]]
+                found = self._parsed(found.object[1])
             if isinstance(found, Commit):
                 return Node(bytes(found.tree), tuple(map(bytes, found.parents)))
         except Exception:  # a damaged or crafted object makes the reader raise anything
@@ -84,10 +79,13 @@ class Objects:
     def tree(self, name: bytes) -> list[tuple[bytes, int, bytes]]:
         """Read a tree's rows (name, mode, object); empty when it cannot be read."""
         try:
-            _, raw = self._store.get_raw(name)  # type: ignore[arg-type]
-            return list(parse_tree(raw, self._format.oid_length))
+            return list(parse_tree(self._store.read(name).data, self._format.oid_length))
         except Exception:  # a damaged or crafted object makes the reader raise anything
             return []
+
+    def _parsed(self, name: bytes) -> ShaFile:
+        raw = self._store.read(name)
+        return ShaFile.from_raw_string(raw.kind, raw.data, object_format=self._format)
 
     def files(self, commit: Node) -> Iterator[tuple[bytes, int, bytes]]:
         """Walk a commit's tree: path, mode and object of everything that is no folder."""

@@ -105,7 +105,7 @@ class GitRepo:
 
     def objects(self) -> Objects:
         """Open the objects for reading; the caller closes them."""
-        return Objects(self._common.path + b"/objects", self._hash)
+        return Objects(self._objects, self._hash)
 
     def members(self, left_out: Callable[[bytes], bool]) -> Iterator[Member]:
         """Give everything of the rebuilt `.git`; `left_out` is as for GitIndex.render."""
