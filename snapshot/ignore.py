@@ -14,13 +14,14 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal, cast
 
-from pathspec import GitIgnoreSpec
-
 from snapshot.errors import StoreDamaged
+from snapshot.gitignore import matcher
 from snapshot.patterns import HEAVY_FOLDERS, is_secret, is_secret_below, names_a_secret
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
+
+    from pathspec import GitIgnoreSpec
 
 MAX_PATTERN: Final = 1024
 """Longest pattern in characters; longer ones are left out with a notice."""
@@ -74,7 +75,7 @@ def _unusable(line: str) -> str:
     if line.startswith("!") and names_a_secret(line[1:]):
         return "cannot bring back a secret and is not used"
     try:
-        GitIgnoreSpec.from_lines([line])
+        matcher([line])
     except ValueError:
         return "is no pattern and is not used"
     return ""
@@ -86,7 +87,7 @@ class UserRules:
     def __init__(self, patterns: Iterable[str]) -> None:
         """`patterns` are usable ones (see PatternFile)."""
         self.patterns = tuple(patterns)
-        self._spec = GitIgnoreSpec.from_lines([f"{n}/" for n in HEAVY_FOLDERS] + [*self.patterns])
+        self._spec = matcher([f"{n}/" for n in HEAVY_FOLDERS] + [*self.patterns])
         self._heavy = frozenset(name.encode() for name in HEAVY_FOLDERS)
 
     def verdict(self, path: bytes, is_dir: bool) -> Verdict:
@@ -127,13 +128,13 @@ class GitRules:
                 if found is not None:
                     return found
         if self._exclude is None:
-            self._exclude = GitIgnoreSpec.from_lines(self.exclude)
+            self._exclude = matcher(self.exclude)
         return bool(self._exclude.check_file(_text(path, is_dir)).include)
 
     def _spec(self, folder: bytes) -> GitIgnoreSpec | None:
         found = self._specs.get(folder)
         if found is None and folder in self.lines:
-            found = self._specs[folder] = GitIgnoreSpec.from_lines(self.lines[folder])
+            found = self._specs[folder] = matcher(self.lines[folder])
         return found
 
 
