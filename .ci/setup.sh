@@ -145,5 +145,7 @@ build_image() {
 
 # $1: run or test.
 set_up() {
-    install_packages "$1" && make_environment "$1" && build_image
+    install_packages "$1"
+    make_environment "$1" || fail 'the Python environment could not be made; the lines above say why.'
+    build_image
 }

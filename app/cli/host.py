@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
@@ -64,8 +65,12 @@ def _build(arguments: argparse.Namespace, output: Output) -> int:
     private_folder(paths.data)
     private_folder(paths.store)
     bar = _Bar(shown=sys.stderr.isatty())
-    built = build_image(paths.store, name=arguments.name, progress=bar.show, force=arguments.force)
-    bar.end()
+    try:
+        built = build_image(
+            paths.store, name=arguments.name, progress=bar.show, force=arguments.force
+        )
+    finally:
+        bar.end()  # what is said next, an error too, begins its own line
     output.result(
         {"image": _image(built)}, lambda: output.line(f"image {built.name} {built.digest[:12]}")
     )
@@ -108,14 +113,15 @@ class _Bar:
         """Draw the bar."""
         if self._shown:
             cells = round(30 * min(1.0, max(0.0, share)))
-            bar = "━" * cells + "─" * (30 - cells)
-            sys.stderr.write(f"\r\x1b[K{bar} {share:4.0%} {what}")
+            line = f"{'━' * cells}{'─' * (30 - cells)} {share:4.0%} {what}"
+            # a line that wraps could not be drawn over
+            sys.stderr.write(f"\r\x1b[K{line[: shutil.get_terminal_size().columns - 1]}")
         elif what != self._last:
             sys.stderr.write(f"{what}\n")
         self._last = what
         sys.stderr.flush()
 
     def end(self) -> None:
-        """Leave the line."""
-        if self._shown:
+        """Leave the line, if there is one."""
+        if self._shown and self._last:
             sys.stderr.write("\n")

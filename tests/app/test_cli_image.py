@@ -1,0 +1,61 @@
+"""The progress of `cloche image build`: a bar on a terminal, one line a step elsewhere."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from app.cli.host import _Bar  # pyright: ignore[reportPrivateUsage]
+from app.main import main
+from vm import image
+from vm.errors import VMError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pytest
+
+    from vm.image.build import Progress
+
+
+def test_a_bar_never_wraps(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    bar = _Bar(shown=True)
+    bar.show("half of " + "x" * 100, 0.5)
+    bar.end()
+    drawn = capsys.readouterr().err
+    assert drawn.startswith("\r\x1b[K" + "━" * 15 + "─" * 15 + "  50% half of xxx")
+    assert len(drawn) == len("\r\x1b[K") + 59 + len("\n")
+
+
+def test_a_bar_that_was_never_drawn_leaves_no_line(capsys: pytest.CaptureFixture[str]) -> None:
+    _Bar(shown=True).end()
+    assert capsys.readouterr().err == ""
+
+
+def test_steps_are_told_once_where_there_is_no_terminal(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    bar = _Bar(shown=False)
+    for what in ("one", "one", "two"):
+        bar.show(what, 0.1)
+    bar.end()
+    assert capsys.readouterr().err == "one\ntwo\n"
+
+
+def test_an_error_begins_its_own_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(store: Path, *, name: str, progress: Progress, force: bool) -> None:
+        progress("fetching", 0.1)
+        raise VMError("The mirror is gone.")
+
+    def terminal() -> bool:
+        return True
+
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    monkeypatch.setattr(image, "build_image", fail)
+    monkeypatch.setattr("sys.stderr.isatty", terminal)
+    assert main(["image", "build", "base"]) != 0
+    assert "fetching\ncloche: The mirror is gone." in capsys.readouterr().err
