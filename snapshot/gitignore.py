@@ -9,7 +9,7 @@ next one takes up whatever is left; so each such fit is final here (an atomic gr
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, AnyStr, Final, cast
+from typing import TYPE_CHECKING, AnyStr, Final
 
 from pathspec import GitIgnoreSpec
 from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
@@ -29,6 +29,8 @@ _ANYWHERE: Final = "^(?:.+/)?"
 
 _QUOTED_OR_CLASS: Final = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]", re.DOTALL)
 
+_RESERVED: Final = re.compile(r"\\.|[\[&|~]", re.DOTALL)
+
 
 class _Pattern(GitIgnoreSpecPattern):
     """A pattern whose expression is rewritten."""
@@ -40,7 +42,7 @@ class _Pattern(GitIgnoreSpecPattern):
         """Translate as the base class does, then make the fits final."""
         regex, include = super().pattern_to_regex(pattern)
         if isinstance(regex, str):
-            return cast("AnyStr", bounded(regex)), include
+            return bounded(regex), include
         return regex, include
 
 
@@ -67,7 +69,15 @@ def bounded(regex: str) -> str:
 
 def _within_part(found: re.Match[str]) -> str:
     text = found[0]
-    return f"(?!/){text}" if text.startswith("[^") and text != "[^/]" else text
+    if not text.startswith("[") or text == "[^/]":
+        return text
+    # unquoted, Python warns of these in a class, for they may mean more one day
+    text = "[" + _RESERVED.sub(_quoted, text[1:])
+    return f"(?!/){text}" if text.startswith("[^") else text
+
+
+def _quoted(found: re.Match[str]) -> str:
+    return found[0] if len(found[0]) == 2 else "\\" + found[0]
 
 
 def _stars(part: str) -> str:
