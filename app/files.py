@@ -33,6 +33,24 @@ def write_atomic(path: Path, data: bytes, mode: int = 0o600) -> None:
     sync_folder(path.parent)
 
 
+def overwrite(path: Path, data: bytes) -> bool:
+    """Put text in the place of `path`'s, for a disk without room for a second file.
+
+    Only where the blocks that the file has are enough, so that the one write is whole; a shorter
+    text is filled up with blanks. False when it does not fit; raises OSError as the system does.
+    """
+    descriptor = os.open(path, os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        found = os.fstat(descriptor)
+        if len(data) > found.st_blocks * 512:  # stat(2) counts in 512 bytes, whatever the disk does
+            return False
+        os.pwrite(descriptor, data.ljust(found.st_size), 0)
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+    return True
+
+
 def _write_new(path: Path, data: bytes, mode: int) -> None:
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
     with os.fdopen(descriptor, "wb") as file:

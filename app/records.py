@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 
 from app.agents import Agent  # noqa: TC001 - msgspec reads the annotation
-from app.errors import AppError
-from app.files import read_regular, write_atomic
+from app.errors import AppError, is_full
+from app.files import overwrite, read_regular, write_atomic
 from app.processes import alive, lock_held
 from app.protocol import AgentState, Counts, SessionInfo, SessionState
 
@@ -122,8 +122,13 @@ def valid_id(text: str) -> bool:
 
 
 def write_record(path: Path, record: SessionRecord | StateRecord) -> None:
-    """Replace a record's file atomically."""
-    write_atomic(path, msgspec.json.encode(record) + b"\n")
+    """Replace a record's file atomically; on a full disk in place, where that is possible."""
+    data = msgspec.json.encode(record) + b"\n"
+    try:
+        write_atomic(path, data)
+    except OSError as error:
+        if not is_full(error) or not overwrite(path, data):
+            raise
 
 
 def _read(path: Path, kind: type[Record]) -> Record:

@@ -141,13 +141,24 @@ async def test_the_mirror_says_it_and_goes_on_when_there_is_room(
     assert read_state(house.folder).generation == 2
 
 
-async def test_the_state_is_told_and_written_later(house: House, disk: SmallDisk) -> None:
+async def test_the_state_is_written_even_then(house: House, disk: SmallDisk) -> None:
+    house.ledger.change(message="a long sentence " * 50)
     disk.fill()
-    house.ledger.change(state="stopping", message="m")
+    house.ledger.change(state="paused", message="m", hint="h")
+    found = read_state(house.folder)
+    assert (found.state, found.message, found.hint) == ("paused", "m", "h")
+    assert not list(house.folder.glob(".state*"))
+
+
+async def test_a_state_that_does_not_fit_is_told_and_written_later(
+    house: House, disk: SmallDisk
+) -> None:
+    disk.fill()
+    house.ledger.change(state="stopping", message="m" * 5000)
     assert house.ledger.info().state == "stopping"
     assert read_state(house.folder).state == "running"
-    house.ledger.fail(AppError("code", "Sentence.", "Hint."))
-    assert house.ledger.info().message == "Sentence."
+    house.ledger.fail(AppError("code", "Sentence." * 1000, "Hint."))
+    assert house.ledger.info().hint == "Hint."
     disk.free()
     house.ledger.change(state="failed")
     assert (read_state(house.folder).state, read_state(house.folder).hint) == ("failed", "Hint.")

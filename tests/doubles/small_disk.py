@@ -33,6 +33,11 @@ class SmallDisk:
         """Take back what `fill` took."""
         self._filler.unlink()
 
+    def used(self) -> int:
+        """How many bytes are taken."""
+        found = os.statvfs(self.root)
+        return (found.f_blocks - found.f_bfree) * found.f_frsize
+
     def limit(self, size: int) -> None:
         """Let the disk hold `size` bytes from now on."""
         options = f"remount,size={size}"
