@@ -32,6 +32,9 @@ KVM_DEVICE = "/dev/kvm"
 PROBE_DEADLINE_S = 8.0
 """A kernel under KVM prints within 0.5 s; ten times that covers a nested and busy host."""
 
+END_PATIENCE_S = 0.2
+"""How long a program may take to end by itself when it has said what was wanted."""
+
 _BY_NAME: dict[str, Accelerator] = {"kvm": "kvm", "tcg": "tcg"}
 FIRST_WORDS = b"Linux version"
 _PROBE_OUTPUT = 65536
@@ -160,6 +163,10 @@ async def _output(
     except TimeoutError:
         pass  # what was printed so far decides
     finally:
+        # a kill at the moment in which the program ends by itself would make asyncio complain
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(END_PATIENCE_S):
+                await process.wait()
         with contextlib.suppress(ProcessLookupError):
             process.kill()
         await process.communicate()  # to the pipe's end, which closes it
