@@ -53,7 +53,9 @@ def _sessions(add: Adder) -> None:
     run = add("run", "start an agent in a new microVM on a snapshot of the workspace")
     run.add_argument("agent", metavar="AGENT", help="see: cloche agents list")
     run.add_argument("--headless", action="store_true", help="run to the agent's end, then stop")
-    run.add_argument("--detach", action="store_true", help="start it and return at once")
+    run.add_argument(
+        "--detach", action="store_true", help="return as soon as the snapshot is taken"
+    )
     run.add_argument("--workspace", type=Path, default=None, metavar="DIR", help="default: here")
     run.add_argument("--name", default="", help="what the session is called")
     add("ps", "list the sessions")

@@ -53,12 +53,28 @@ def _terminal_size() -> dict[str, int]:
 
 async def _detached(paths: Paths, request: StartRequest, output: Output) -> int:
     session = await fleet.start_session(paths, request)
-    info = fleet.find_session(paths, session)
+    info = await _prepared(paths, session)
     output.result(
         {"session": session, "name": info.name, "state": info.state},
         lambda: output.line(f"{session} started; watch it: cloche attach {session}"),
     )
     return EXIT_DONE
+
+
+async def _prepared(paths: Paths, session: str) -> SessionInfo:
+    """Wait for the snapshot: from then on the workspace may change, and nothing of it is refused.
+
+    Raises AppError for a session that came to no snapshot, which is then gone again.
+    """
+    async with await SessionClient.open(paths, session) as client:
+        info = await client.info()
+        async for event in client.events():
+            info = event.session
+            if info.state != "starting" or read_state(paths.session(session)).prepared:
+                break
+    if info.state in OVER and not read_state(paths.session(session)).prepared:
+        raise await _failure(paths, info)
+    return info
 
 
 async def _headless(paths: Paths, request: StartRequest, output: Output) -> int:

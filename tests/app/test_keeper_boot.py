@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import msgspec
 import pytest
 
 from app.agents import shell
@@ -12,41 +11,12 @@ from app.errors import AppError
 from app.keeper.boot import IDENTITY, IMAGE_DIGEST, Workshop
 from app.paths import Paths
 from app.records import Limits, SessionRecord
+from tests.doubles.images import put_image
 from vm.image import store
 from vm.machine.identity import Identity
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-
-def build(images: Path, content: str) -> str:
-    """Put a small image called `base` into the store and return its digest."""
-    fresh = images / "fresh"
-    fresh.mkdir(parents=True)
-    for name in store.FILES:
-        (fresh / name).write_text(f"{name} {content}")
-    files = store.record_files(fresh)
-    digest = store.set_digest(files)
-    record = store.ImageRecord(
-        format=store.FORMAT,
-        name="base",
-        digest=digest,
-        kernel_release="6.1",
-        files=files,
-        toolkit_source="",
-        base_source="",
-        suite="s",
-        built="now",
-        tools={},
-        toolkit_packages=[],
-        base_packages=[],
-    )
-    (fresh / store.RECORD).write_bytes(msgspec.json.encode(record))
-    (images / store.BUILT).mkdir(exist_ok=True)
-    fresh.rename(images / store.BUILT / digest)
-    (images / "base").unlink(missing_ok=True)
-    (images / "base").symlink_to(f"{store.BUILT}/{digest}")
-    return digest
 
 
 @pytest.fixture
@@ -61,7 +31,7 @@ def workshop(paths: Paths) -> Workshop:
     record = SessionRecord(
         folder.name, "n", shell(), "/w", 0.0, "base", "", limits=Limits(accel="tcg", scratch=1)
     )
-    digest = build(paths.store / "images", "old")
+    digest = put_image(paths.store / "images", "old")
     (folder / IMAGE_DIGEST).write_text(digest + "\n")
     Identity.new().save(folder / IDENTITY)
     return Workshop(paths, record, folder)
@@ -70,7 +40,7 @@ def workshop(paths: Paths) -> Workshop:
 async def test_a_session_keeps_its_image_when_that_is_built_anew(
     paths: Paths, workshop: Workshop
 ) -> None:
-    build(paths.store / "images", "new")
+    put_image(paths.store / "images", "new")
     spec = (await workshop.machinery()).spec
     assert spec.kernel.read_text() == "vmlinux old"
     assert spec.disks[0].path.read_text() == "base.squashfs old"
@@ -82,7 +52,7 @@ async def test_an_image_that_is_gone_is_named_with_the_way_out(
 ) -> None:
     (base,) = (paths.store / "images" / store.BUILT).glob("*/base.squashfs")
     base.unlink()
-    build(paths.store / "images", "new")
+    put_image(paths.store / "images", "new")
     with pytest.raises(AppError) as caught:
         await workshop.machinery()
     assert caught.value.code == "image-gone"

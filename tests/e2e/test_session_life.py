@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
+import time
 from typing import TYPE_CHECKING
 
 import pytest
 
 from app.client.session import SessionClient
 from app.client.terminal import PaneClient
-from tests.e2e.sessions import World, tree
+from tests.e2e.sessions import LAUNCHER, World, tree
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -109,11 +112,24 @@ def test_keeper_and_machine_die_and_nothing_is_lost(world: World, workspace: Pat
     assert set(tree(workspace)) == {*before, "typed.txt"}
 
 
+def killed_at_once(world: World, workspace: Path) -> str:
+    """Start a session and kill its keeper before it has made anything."""
+    words = [sys.executable, "-P", str(LAUNCHER), "run", "shell", "--workspace", str(workspace)]
+    command = subprocess.Popen([*words, "--detach", "--json"], env=world.environment)
+    until = time.monotonic() + 30
+    while not (begun := list(world.paths.sessions.glob("*/journal.jsonl"))):
+        assert time.monotonic() < until
+        time.sleep(0.005)
+    session = begun[0].parent.name
+    world.kill_keeper(session)
+    assert command.wait(30) == 1
+    return session
+
+
 def test_deaths_during_the_start_leave_a_session_that_can_be_resumed(
     world: World, workspace: Path
 ) -> None:
-    session = world.json("run", "shell", "--detach", "--workspace", str(workspace))["session"]
-    world.kill_keeper(session)
+    session = killed_at_once(world, workspace)
     assert world.shown(session)["state"] == "failed"
     assert world.run("resume", session, "--json").status == 0
 
