@@ -9,7 +9,7 @@ next one takes up whatever is left; so each such fit is final here (an atomic gr
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, AnyStr, Final
+from typing import TYPE_CHECKING, Any, AnyStr, Final, cast
 
 from pathspec import GitIgnoreSpec
 from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
@@ -42,7 +42,7 @@ class _Pattern(GitIgnoreSpecPattern):
         """Translate as the base class does, then make the fits final."""
         regex, include = super().pattern_to_regex(pattern)
         if isinstance(regex, str):
-            return bounded(regex), include
+            return cast("Any", bounded(regex)), include
         return regex, include
 
 
