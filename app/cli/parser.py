@@ -51,13 +51,14 @@ def build(version: str) -> Parser:
 
 def _sessions(add: Adder) -> None:
     run = add("run", "start an agent in a new microVM on a snapshot of the workspace")
+    run.epilog = "[-- ARGS]: what is appended to the agent's own command"
     run.add_argument("agent", metavar="AGENT", help="see: cloche agents list")
     run.add_argument("--headless", action="store_true", help="run to the agent's end, then stop")
     run.add_argument(
         "--detach", action="store_true", help="return as soon as the snapshot is taken"
     )
     run.add_argument("--workspace", type=Path, default=None, metavar="DIR", help="default: here")
-    run.add_argument("--name", default="", help="what the session is called")
+    run.add_argument("--name", default="", metavar="NAME", help="what the session is called")
     add("ps", "list the sessions")
     add("stop", "mirror for the last time and end the machine", session=True)
     rm = add("rm", "delete a session and what it mirrored", session=True)
@@ -69,7 +70,8 @@ def _sessions(add: Adder) -> None:
 
 def _guest(add: Adder) -> None:
     add("attach", "use the agent's terminal here (ctrl+g d leaves it)", session=True)
-    exe = add("exec", "run a command in the session's guest: exec ID -- CMD", session=True)
+    exe = add("exec", "run a command in the session's guest", session=True)
+    exe.epilog = "-- CMD: the command and its arguments"
     exe.add_argument("--root", action="store_true", help="as root of the agent's world")
     exe.add_argument("--timeout-s", type=float, default=None, metavar="N", help="end it after N s")
     add("proxy", "carry an SSH client's bytes (for ProxyCommand)", session=True)
@@ -78,12 +80,32 @@ def _guest(add: Adder) -> None:
 def _review(add: Adder) -> None:
     add("changes", "list what the agent changed", session=True)
     diff = add("diff", "print what the agent changed", session=True)
-    diff.add_argument("path", metavar="PATH", nargs="?", default="")
+    diff.add_argument("path", metavar="PATH", nargs="?", default="", help="only this path")
     merge = add("merge", "write accepted changes into the workspace", session=True)
-    merge.add_argument("--accept", action="append", default=[], metavar="PATTERN")
-    merge.add_argument("--reject", action="append", default=[], metavar="PATTERN")
-    merge.add_argument("--hunk", action="append", default=[], metavar="HID", help="accept a hunk")
-    merge.add_argument("--accept-safe", action="store_true", help="all that cannot execute")
+    merge.add_argument(
+        "--accept",
+        action="append",
+        default=[],
+        metavar="PATTERN",
+        help="accept a path, or what a gitignore-style pattern matches; can be given again",
+    )
+    merge.add_argument(
+        "--reject",
+        action="append",
+        default=[],
+        metavar="PATTERN",
+        help="leave out what would be accepted; can be given again",
+    )
+    merge.add_argument(
+        "--hunk",
+        action="append",
+        default=[],
+        metavar="HID",
+        help="accept one hunk by its id or the beginning of it; can be given again",
+    )
+    merge.add_argument(
+        "--accept-safe", action="store_true", help="accept all that cannot execute by side effect"
+    )
     merge.add_argument("--dry-run", action="store_true", help="only say what would be written")
     undo = add("undo", "take a whole merge back")
     undo.add_argument("merge", metavar="MERGE", help="the id that merge printed")
@@ -103,5 +125,9 @@ def _group(commands: Commands, name: str, summary: str, actions: dict[str, str])
         command = inner.add_parser(action, help=text, description=text, allow_abbrev=False)
         command.add_argument("--json", action="store_true", help="print one JSON object")
         if (name, action) == ("image", "build"):
-            command.add_argument("name", nargs="?", default="base")
-            command.add_argument("--force", action="store_true", help="build it anew")
+            command.add_argument(
+                "name", metavar="NAME", nargs="?", default="base", help="default: base"
+            )
+            command.add_argument(
+                "--force", action="store_true", help="build it anew even when it is there"
+            )
