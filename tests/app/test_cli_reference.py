@@ -32,5 +32,9 @@ def test_every_argument_says_what_it_does(command: Command) -> None:
 
 
 def test_every_exit_status_is_there() -> None:
-    known = {value for name, value in vars(errors).items() if name.startswith("EXIT_")}
-    assert {status for status, _ in STATUSES} == {v for v in known if isinstance(v, int)}
+    known = {
+        number
+        for name, number in vars(errors).items()
+        if name.startswith("EXIT_") and isinstance(number, int)
+    }
+    assert {status for status, _ in STATUSES} == known
