@@ -18,7 +18,7 @@ from app.wire_text import to_bytes, to_text
 from snapshot import mirror as snapshot_mirror
 from snapshot.blobs import QuotaExceeded
 from snapshot.changes import ChangeSet, compare
-from snapshot.errors import SnapshotError
+from snapshot.errors import ListingRefused, SnapshotError
 from snapshot.mirror import FileKey, Limits
 from snapshot.renames import MAX_SIMILAR_BYTES
 from vm.errors import VMError
@@ -141,6 +141,11 @@ class Mirror:
 
     async def _pass(self, bulk: BulkClient, syncing: Links | None) -> bool:
         listing = await bulk.list_upper("workspace", MAX_ENTRIES, MAX_LISTING)
+        if listing.truncated:  # what is missing would look as if it were deleted, or as in the base
+            raise ListingRefused(
+                "The agent made more files, or deeper folders, than can be listed.",
+                "Let it remove what is not needed: cloche exec ID -- rm -r DIR",
+            )
         rows = await in_thread(lambda: tuple(_row(entry) for entry in listing.entries))
         same = rows == self._rows and self.generation > 0
         if same and not self._failed:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import stat
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 from app.agents import shell
@@ -33,6 +34,7 @@ class FakeGuest:
         self.contents: dict[int, bytes] = {}
         self.fetched: list[bytes] = []
         self.frozen = False
+        self.cut_short = False
         self.synced = 0
         self.torn: set[bytes] = set()
         self.failing: set[bytes] = set()
@@ -48,8 +50,9 @@ class FakeGuest:
     def remove(self, path: bytes) -> None:
         self._add(path, "whiteout", stat.S_IFCHR, b"")
 
-    def folder(self, path: bytes) -> None:
+    def folder(self, path: bytes, *, opaque: bool = False) -> None:
         self._add(path, "dir", stat.S_IFDIR | 0o755, b"")
+        self.entries[path] = replace(self.entries[path], opaque=opaque)
 
     def link(self, path: bytes, target: bytes) -> None:
         self._add(path, "link", stat.S_IFLNK | 0o777, b"", target)
@@ -89,7 +92,7 @@ class FakeGuest:
 
     async def list_upper(self, tree: str, entries: int, size: int) -> Listing:
         assert tree == "workspace"
-        return Listing([self.entries[path] for path in sorted(self.entries)], False)
+        return Listing([self.entries[path] for path in sorted(self.entries)], self.cut_short)
 
     async def fetch(
         self,
