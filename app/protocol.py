@@ -109,6 +109,8 @@ class FileChange(msgspec.Struct, frozen=True):
     drift: bool = False
     """True when the real file no longer is what the snapshot held."""
     hunks: tuple[HunkInfo, ...] = ()
+    merged: bool = False
+    """True when a merge that was not taken back wrote this path into the workspace."""
 
 
 class Changes(msgspec.Struct, frozen=True):
@@ -119,6 +121,10 @@ class Changes(msgspec.Struct, frozen=True):
     files: tuple[FileChange, ...] = ()
     ignored: int = 0
     """How many changed paths the base snapshot's ignore rules hide."""
+    last_merge: str = ""
+    """The last merge that was not taken back, for `undo`; empty when there is none."""
+    last_merge_files: int = 0
+    """How many paths that merge wrote."""
 
 
 class ChangesPage(msgspec.Struct, frozen=True):

@@ -23,6 +23,9 @@ from .writeback_tree import Entry, Tree
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+UNDO_SUFFIX: Final = "-undo"
+"""What the id ends with under which the taking back of a merge is journalled itself."""
+
 _ATTEMPTS: Final = 3
 
 
@@ -173,7 +176,7 @@ def _undo(
 ) -> UndoOutcome:
     late: list[Refusal] = []
     if plan.ops:
-        again = new_merge_id()
+        again = f"{new_merge_id()}{UNDO_SUFFIX}"
         late = carry_out(tree, plan, merges_dir / again, again, tick)
     stuck = [refusal for refusal in plan.skipped if refusal.reason != ALREADY]
     conflicts = (*plan.conflicts, *stuck, *late)

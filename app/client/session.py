@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, Self, cast
 
 import asyncssh
+import msgspec
 
 from app.client.connection import CALL_S, Connection, keeper_lost
 from app.errors import AppError
@@ -102,7 +103,7 @@ class SessionClient:
             if page.changes.generation != first.generation or not page.changes.files:
                 return await self.changes()
             files += page.changes.files
-        return Changes(first.session, first.generation, tuple(files), first.ignored)
+        return msgspec.structs.replace(first, files=tuple(files))
 
     async def _changes_page(self, refresh: bool, start: int) -> ChangesPage:
         params = {"refresh": refresh, "start": start}

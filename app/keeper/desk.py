@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from app.errors import AppError
 from app.keeper.asking import matches
 from app.keeper.drift import Drift
+from app.keeper.merges import MergesInForce
 from app.keeper.pruning import Pruner
 from app.keeper.summaries import summary_of
 from app.protocol import (
@@ -74,6 +75,7 @@ class Desk:
         self._generation = 0
         self._lock = threading.RLock()
         recover(self._merges)
+        self._in_force = MergesInForce(self._merges)
 
     def close(self) -> None:
         """Close the log of decisions."""
@@ -151,7 +153,10 @@ class Desk:
         """Return all changes with the decisions on record."""
         with self._lock:
             files = tuple(self._row(name, drift) for name in self._files)
-            return Changes(self._id, self._generation, files, self._ignored)
+            done = self._in_force
+            return Changes(
+                self._id, self._generation, files, self._ignored, done.last, done.last_files
+            )
 
     def _row(self, name: str, drift: bool) -> FileChange:
         file, change = self._files[name], self._rows[name]
@@ -177,6 +182,7 @@ class Desk:
             decision=state_of("".join(marks)),
             drift=drift and self._drift.moved(file.old_path or file.path, change.base),
             hunks=hunks,
+            merged=name in self._in_force.paths,
         )
 
     def decide(self, decisions: Sequence[Decide]) -> bool:
@@ -232,6 +238,7 @@ class Desk:
                 plan = self._plan(decisions)
                 return _report("", plan.written, plan.conflicts, plan.skipped, dry_run=True)
             done = run_merge(lambda: self._plan(decisions), self._merges)
+            self._in_force.renew()
             return _report(done.merge, done.written, done.conflicts, done.skipped)
 
     def _asked(self, request: MergeRequest) -> Decisions:
@@ -291,6 +298,7 @@ class Desk:
         """Take a whole merge back; files that moved on are merged or named as conflicts."""
         with self._lock:
             done = undo_merge(self._merges, self._merge_id(merge))
+            self._in_force.renew()
             return UndoReport(done.merge, _texts(done.restored), _paths(done.conflicts))
 
     def _merge_id(self, text: str) -> str:

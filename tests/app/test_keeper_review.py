@@ -325,3 +325,22 @@ async def test_what_waits_for_a_decision_is_counted(bench: Bench) -> None:
     bench.guest.put(b"later", b"later\n")
     await bench.take()
     assert bench.desk.open_units == 1
+
+
+async def test_merges_in_force_are_known_also_to_the_next_keeper(bench: Bench) -> None:
+    edited(bench)
+    await bench.take()
+    assert bench.desk.changes().last_merge == ""
+    first = bench.desk.merge(MergeRequest(accept=("a.txt",)))
+    second = bench.desk.merge(MergeRequest(accept=("tool.sh", "gone.txt")))
+    bench.desk.close()
+    bench.open()
+    changes = bench.desk.changes()
+    assert (changes.last_merge, changes.last_merge_files) == (second.merge, 2)
+    assert all(file.merged for file in changes.files)
+    bench.desk.undo(second.merge)
+    changes = bench.desk.changes()
+    assert changes.last_merge == first.merge
+    assert [file.path for file in changes.files if file.merged] == ["a.txt"]
+    bench.desk.undo(first.merge)
+    assert bench.desk.changes().last_merge == ""
