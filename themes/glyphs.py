@@ -30,6 +30,7 @@ class Glyphs:
     risky: str = "!"
     drift: str = "↯"
     note: str = "∅"
+    merged: str = "↓"
 
     edge: str = "▌"
     bar: str = "▎"
@@ -69,6 +70,7 @@ ASCII = Glyphs(
     risky="!",
     drift="%",
     note="0",
+    merged="v",
     edge="|",
     bar="|",
     cursor=">",

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
+
+from textual.binding import Binding, BindingType
+from textual.message import Message
 
 from widgets.cells import Piece, cells, shorten_path, two_sided
 from widgets.line_list import LineList
@@ -37,15 +40,28 @@ class FileRow:
     drift: bool = False
     note: bool = False
     """True when the file can be looked at but not merged."""
+    merged: bool = False
+    """True when what was accepted is in the workspace."""
 
 
 class FileList(LineList[FileRow]):
     """One line a file."""
 
     BINDING_GROUP_TITLE = "Files"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("o", "sort", "order", show=False, tooltip="Another order", id="files.sort"),
+    ]
     DEFAULT_CSS = """
     FileList { width: 1fr; height: 1fr; background: $surface; }
     """
+
+    @dataclass
+    class SortWanted(Message):
+        """The user wants another order."""
+
+    def action_sort(self) -> None:
+        """Ask for another order."""
+        self.post_message(self.SortWanted())
 
     def item_key(self, item: FileRow) -> str | None:
         """Return the path as it is, not as it is shown."""
@@ -92,6 +108,8 @@ class FileList(LineList[FileRow]):
     def _flag(self, item: FileRow, on: str) -> Piece:
         if item.risky:
             return (self.glyphs.risky, self.paint("warning", on, "b"))
+        if item.merged:
+            return (self.glyphs.merged, self.paint("success", on, "b"))
         if item.drift:
             return (self.glyphs.drift, self.paint("warning", on, "b"))
         return (" ", self.paint(on=on))

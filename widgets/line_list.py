@@ -9,6 +9,7 @@ from textual.binding import Binding, BindingType
 from textual.message import Message
 
 from themes.glyphs import UNICODE, Glyphs
+from widgets.cells import two_sided
 from widgets.lines import LineView
 
 if TYPE_CHECKING:
@@ -65,6 +66,8 @@ class LineList(LineView, Generic[Item], can_focus=True):
     def __init__(self, *, glyphs: Glyphs = UNICODE, id: str | None = None) -> None:
         super().__init__(glyphs=glyphs, id=id)
         self.items: tuple[Item, ...] = ()
+        self.empty = ""
+        """What is said when there are no items."""
         self.cursor = -1
         self._rows: list[tuple[int, int]] = []
         self._first_row: list[int] = []
@@ -150,6 +153,15 @@ class LineList(LineView, Generic[Item], can_focus=True):
             self.scroll_to(y=bottom - self.size.height + 1, animate=False)
 
     # Drawing
+
+    def row_strip(self, row: int) -> Strip:
+        """Say what an empty list means."""
+        if row == 0 and not self.items and self.empty:
+            paint, on = self.paint, self.blank_style_token()
+            pieces = [(f"  {self.empty}", paint("muted", on))]
+            width = self.size.width
+            return self.filtered(two_sided(pieces, [], width, paint(on=on), self.glyphs.ellipsis))
+        return super().row_strip(row)
 
     def row_key(self, row: int) -> object:
         """Tell rows under the cursor apart, and lists with the focus."""

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from widgets.cells import Piece, two_sided
+from textual.message import Message
+
+from widgets.cells import Piece, cells, total, two_sided
 from widgets.lines import LineView
 
 if TYPE_CHECKING:
@@ -40,6 +42,17 @@ class NoticeLine(LineView):
         self.value: NoticeValue | None = None
         self._lines: list[list[Piece]] = []
 
+    @dataclass
+    class Opened(Message):
+        """The user clicked the line."""
+
+        value: NoticeValue
+
+    def on_click(self) -> None:
+        """Tell that somebody wants to know more."""
+        if self.value is not None:
+            self.post_message(self.Opened(self.value))
+
     def show(self, value: NoticeValue | None) -> None:
         """Say something, or nothing."""
         self.value = value
@@ -54,26 +67,47 @@ class NoticeLine(LineView):
     def _lay_out(self, width: int) -> None:
         self._lines = []
         if self.value is not None:
-            self._lines = wrap_words(self._words(self.value), max(10, width - 2))[: self.MAX_LINES]
+            room = max(10, width - 2 - total(self._keys()))
+            self._lines = self._wrapped(self.value, room)
         self.set_row_count(len(self._lines))
         self.styles.height = max(1, len(self._lines))
         self.redraw()
 
-    def _words(self, value: NoticeValue) -> list[Piece]:
+    def _wrapped(self, value: NoticeValue, width: int) -> list[list[Piece]]:
+        """Break the sentence and its fix into lines; of too long a sentence the end is left out."""
+        words = value.text[: self.MAX_LINES * width].split()
+        whole = len(words) == len(value.text.split())
+        while True:
+            shown = words if whole else [*words, self.glyphs.ellipsis]
+            lines = wrap_words(self._words(value, shown), width)
+            if len(lines) <= self.MAX_LINES or not words:
+                return lines[: self.MAX_LINES]
+            words, whole = words[:-1], False
+
+    def _words(self, value: NoticeValue, text: list[str]) -> list[Piece]:
         paint, glyphs = self.paint, self.glyphs
         token = TOKENS[value.level]
         sign = {"done": glyphs.done, "info": glyphs.dot}.get(value.level, glyphs.stalled)
         words: list[Piece] = [(sign, paint(token, "raised", "b"))]
-        words += [(word, paint("foreground", "raised")) for word in value.text.split()]
+        words += [(word, paint("foreground", "raised")) for word in text]
         if value.hint:
             words.append((glyphs.rename, paint(token, "raised", "b")))
             words += [(word, paint(token, "raised")) for word in value.hint.split()]
         return words
 
+    def _keys(self) -> list[Piece]:
+        """Return what can be pressed at an error."""
+        if self.value is None or self.value.level != "error":
+            return []
+        key, label = self.paint("accent", "raised", "b"), self.paint("muted", "raised")
+        return [("  enter", key), (" details  ", label), ("esc", key), (" close ", label)]
+
     def draw_row(self, row: int, width: int) -> Strip:
         """Draw one of the lines."""
         blank = self.paint(on="raised")
-        return two_sided([(" ", blank), *self._lines[row]], [], width, blank, self.glyphs.ellipsis)
+        right = self._keys() if row == len(self._lines) - 1 else []
+        left = [(" ", blank), *self._lines[row]]
+        return two_sided(left, right, width, blank, self.glyphs.ellipsis)
 
     def blank_style_token(self) -> str:
         """Use the line's own background."""
@@ -82,8 +116,6 @@ class NoticeLine(LineView):
 
 def wrap_words(words: list[Piece], width: int) -> list[list[Piece]]:
     """Break pieces (one word each) into lines of at most `width` cells."""
-    from widgets.cells import cells
-
     lines: list[list[Piece]] = [[]]
     used = 0
     for text, style in words:

@@ -104,7 +104,7 @@ def _aspect_text(aspect: Aspect) -> str:
 
 def _notes(change: FileChange, review: FileReview) -> tuple[str, ...]:
     notes = [f"Cannot be merged: {change.note}."] if change.note else []
-    if change.drift:
+    if change.drift and not change.merged:
         notes.append("You changed this file since the snapshot; a merge joins both or reports it.")
     if review.suspicious:
         notes.append("Hidden or reordering characters: the text may read otherwise than it is.")

@@ -48,15 +48,26 @@ def shown_state(info: SessionInfo) -> str:
 
 def state_words(info: SessionInfo) -> str:
     """Return the state as people say it."""
+    if is_through(info) and shown_state(info) == "done" and info.changes.files:
+        return "to review" if info.open_units else "reviewed"
     if info.state != "running":
         return info.state
     return {"waiting": "waits for you"}.get(info.agent_state, info.agent_state)
 
 
+def is_through(info: SessionInfo) -> bool:
+    """Return whether the session's agent changes nothing any more."""
+    return info.state in ("stopped", "failed", "lost") or info.agent_state in ("done", "failed")
+
+
 def to_review(info: SessionInfo) -> bool:
-    """Return whether the session has changes and its agent is through with them."""
-    through = info.state in ("stopped", "failed", "lost") or info.agent_state in ("done", "failed")
-    return bool(info.changes.files) and through
+    """Return whether an agent is through and something of its changes is undecided."""
+    return bool(info.changes.files and info.open_units) and is_through(info)
+
+
+def is_reviewed(info: SessionInfo) -> bool:
+    """Return whether an agent is through and nothing of it waits for a decision."""
+    return is_through(info) and not info.open_units and shown_state(info) == "done"
 
 
 def row_of(info: SessionInfo, number: int, glyphs: Glyphs, now: float) -> SessionRow:
@@ -70,7 +81,7 @@ def row_of(info: SessionInfo, number: int, glyphs: Glyphs, now: float) -> Sessio
         agent=safe_name(info.agent).text,
         name=safe_name(info.name or info.id).text,
         status=state_words(info),
-        age=age(now - info.created),
+        age=age(now - (info.since or info.created)),
         added=info.changes.added,
         removed=info.changes.removed,
         files=info.changes.files,
@@ -84,18 +95,45 @@ def ordered(infos: Sequence[SessionInfo], workspace: str) -> list[SessionInfo]:
     return sorted(infos, key=lambda i: (i.workspace != workspace, i.workspace, i.created))
 
 
+RANK = ("waiting", "stalled", "failed", "done", "working", "starting", "paused", "idle")
+"""States in the order in which they need somebody."""
+
+ORDERS = ("by workspace", "who needs me", "newest first", "by name")
+"""How the rail can list sessions; a session keeps its number in all of them."""
+
+
+def sort_key(info: SessionInfo, order: str) -> tuple[object, ...]:
+    """Return what a session is listed by."""
+    if order == "who needs me":
+        rank = RANK.index("idle" if is_reviewed(info) else shown_state(info))
+        return (rank, -(info.since or info.created))
+    if order == "newest first":
+        return (-info.created,)
+    return (info.name or info.id, info.created)
+
+
 def rail_items(
-    infos: Sequence[SessionInfo], glyphs: Glyphs, now: float, needle: str = ""
+    infos: Sequence[SessionInfo],
+    glyphs: Glyphs,
+    now: float,
+    needle: str = "",
+    order: str = ORDERS[0],
 ) -> list[RailItem]:
-    """Return rows under a heading for each workspace; `infos` are ordered already."""
+    """Return rows, in the first order under a heading for each workspace.
+
+    `infos` are in the order of their numbers, which is the first one.
+    """
     items: list[RailItem] = []
     last = ""
-    for number, info in enumerate(infos, 1):
+    numbered = list(enumerate(infos, 1))
+    if order != ORDERS[0]:
+        numbered.sort(key=lambda pair: sort_key(pair[1], order))
+    for number, info in numbered:
         row = row_of(info, number, glyphs, now)
         text = f"{row.name} {row.agent} {row.status} {info.workspace}".lower()
         if needle and needle.lower() not in text:
             continue
-        if info.workspace != last:
+        if info.workspace != last and order == ORDERS[0]:
             last = info.workspace
             name = safe_name(PurePath(info.workspace).name or "/").text
             items.append(Heading(name, first=not items))
@@ -117,8 +155,8 @@ def needs_of(infos: Sequence[SessionInfo], glyphs: Glyphs) -> list[Need]:
         elif shown_state(info) == "failed" and not to_review(info):
             broken.append(Need(info.id, "failed", glyphs.failed, f"{name} {info.state}"))
         elif to_review(info):
-            noun = "file" if info.changes.files == 1 else "files"
-            text = f"{name}: {info.changes.files} {noun} to review"
+            noun = "hunk" if info.open_units == 1 else "hunks"
+            text = f"{name}: {info.open_units} {noun} to review"
             review.append(Need(info.id, "done", glyphs.done, text))
     return [*waiting, *broken, *review]
 

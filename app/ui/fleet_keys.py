@@ -19,6 +19,7 @@ FLEET_BINDINGS: list[BindingType] = [
     Binding("d", "delete", "delete", tooltip="Delete a stopped session", id="fleet.delete"),
     Binding("z", "zoom", "zoom", tooltip="One pane on the whole screen", id="fleet.zoom"),
     Binding("slash", "filter", "filter", tooltip="Show only some", id="fleet.filter"),
+    Binding("o", "sort", "order", tooltip="List sessions in another order", id="fleet.sort"),
     Binding(
         "exclamation_mark",
         "next_need",

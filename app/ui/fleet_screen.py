@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 from textual import on
 
 from app.ui.fleet_asks import FleetAsks
-from app.ui.fleet_facts import LIVE, needs_of
+from app.ui.fleet_facts import LIVE, ORDERS, needs_of
 from app.ui.fleet_keys import FLEET_BINDINGS
 from app.ui.fleet_view import RAIL_FROM
 from widgets.line_bar import LineBar
@@ -148,6 +148,13 @@ class FleetScreen(FleetAsks):
             self.say("It changed nothing.")
         else:
             self.cloche.open_review(info.id)
+
+    def action_sort(self) -> None:
+        """List the sessions in the next order."""
+        self.order = ORDERS[(ORDERS.index(self.order) + 1) % len(ORDERS)]
+        self.show_rail()
+        if self.home is not self.rail:  # the title that says it is not in sight
+            self.say(f"The order of sessions: {self.order}.")
 
     # Filter
 

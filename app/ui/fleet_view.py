@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 from textual.containers import Horizontal, Vertical
 from textual.widgets import Static
 
-from app.ui.fleet_facts import LIVE, needs_of, ordered, rail_items, row_of
+from app.ui.fleet_facts import LIVE, ORDERS, needs_of, ordered, rail_items, row_of
 from app.ui.pane_slot import PaneSlot
 from app.ui.work_screen import WorkScreen
 from snapshot.safe_text import safe_name
+from widgets.info_line import InfoLine
 from widgets.line_bar import LineBar
 from widgets.line_list import LineList
 from widgets.placard import ASCII_BELL, BELL, Placard
@@ -44,6 +45,7 @@ class FleetView(WorkScreen):
     sessions: tuple[SessionInfo, ...] = ()
     zoomed = False
     wanted = ""
+    order = ORDERS[0]
     _quiet_beat = False
 
     def compose_body(self) -> ComposeResult:
@@ -52,7 +54,7 @@ class FleetView(WorkScreen):
         yield SessionStrip(glyphs=self.glyphs, id="strip")
         with Horizontal(id="body"):
             with Vertical(id="side"):
-                yield Static("SESSIONS", classes="title", markup=False)
+                yield InfoLine("surface", glyphs=self.glyphs, id="rail-title")
                 yield SessionRail(glyphs=self.glyphs, id="rail")
                 yield Static("NEEDS YOU", classes="title", id="needs-title", markup=False)
                 yield NeedsList(glyphs=self.glyphs, id="needs")
@@ -133,7 +135,11 @@ class FleetView(WorkScreen):
         """List the sessions, or those that hold what the filter says."""
         line = self.query_one(LineBar)
         needle = line.text if line.is_open else ""
-        self.rail.set_items(rail_items(self.sessions, self.glyphs, time.time(), needle))
+        items = rail_items(self.sessions, self.glyphs, time.time(), needle, self.order)
+        self.rail.empty = "no session holds that" if needle else ""
+        self.rail.set_items(items)
+        title = [(" SESSIONS", "muted*")]
+        self.query_one("#rail-title", InfoLine).show(title, [(f"{self.order} ", "muted")])
         self.rail.styles.height = max(1, self.rail.row_count)
 
     def _show_needs(self) -> None:

@@ -70,10 +70,12 @@ def bindings_of(cls: type[DOMNode]) -> list[BindingType]:
 def key_groups() -> tuple[KeyGroup, ...]:
     """Return every group, in the order in which people meet them."""
     from app.ui.dialogs import MergedDialog, MergeDialog, NewSessionDialog
+    from app.ui.error_dialog import ErrorDialog
     from app.ui.fleet_screen import FleetScreen
     from app.ui.review_screen import ReviewScreen
     from app.ui.work_screen import WorkScreen
     from widgets.diff_pane import DiffPane
+    from widgets.file_list import FileList
     from widgets.line_bar import LineBar
     from widgets.line_list import LineList
 
@@ -83,10 +85,12 @@ def key_groups() -> tuple[KeyGroup, ...]:
         ("Review", ReviewScreen),
         ("Diff", DiffPane),
         ("Lists", LineList),
+        ("List of files", FileList),
         ("Filter and find", LineBar),
         ("New session", NewSessionDialog),
         ("Merge", MergeDialog),
         ("After a merge", MergedDialog),
+        ("Details of an error", ErrorDialog),
     )
     return tuple(KeyGroup(title, rows_of(bindings_of(cls))) for title, cls in places)
 

@@ -36,13 +36,22 @@ def file_row(change: FileChange) -> FileRow:
         removed=change.removed,
         binary=change.binary,
         risky=bool(change.risk),
-        drift=change.drift,
+        drift=change.drift and not change.merged,
         note=bool(change.note),
+        merged=change.merged,
     )
 
 
-def in_order(files: Iterable[FileChange]) -> list[FileChange]:
-    """Return files as the list shows them: risky ones first, else as they came."""
+FILE_ORDERS = ("risky first", "by path", "largest first")
+"""How the list of files can be ordered."""
+
+
+def in_order(files: Iterable[FileChange], order: str = FILE_ORDERS[0]) -> list[FileChange]:
+    """Return files as the list shows them; files of one rank stay as they came."""
+    if order == "by path":
+        return sorted(files, key=lambda file: file.path)
+    if order == "largest first":
+        return sorted(files, key=lambda file: -(file.added + file.removed))
     return sorted(files, key=lambda file: not file.risk)
 
 
@@ -61,6 +70,7 @@ class Progress:
     units_done: int
     risky: int
     drift: int
+    merged: int
 
 
 def progress_of(changes: Changes) -> Progress:
@@ -74,7 +84,8 @@ def progress_of(changes: Changes) -> Progress:
         units=len(units),
         units_done=sum(decision != "open" for decision in units),
         risky=sum(bool(file.risk) for file in files),
-        drift=sum(file.drift for file in files),
+        drift=sum(file.drift and not file.merged for file in files),
+        merged=sum(file.merged for file in files),
     )
 
 
@@ -126,17 +137,23 @@ def safe_to_accept(changes: Changes) -> tuple[list[FileChange], list[FileChange]
 def with_decisions(shown: Changes, newer: Changes) -> Changes:
     """Return the shown generation with the decisions of a newer one, where units are the same."""
     known = {(file.path, unit.id): unit.decision for file in newer.files for unit in units_of(file)}
-    whole = {file.path: file.decision for file in newer.files}
+    whole = {file.path: file for file in newer.files}
     files: list[FileChange] = []
     for file in shown.files:
         hunks = [_redecided(h, known.get((file.path, h.id), h.decision)) for h in file.hunks]
-        files.append(_with(file, hunks, whole.get(file.path, file.decision)))
-    return type(shown)(shown.session, shown.generation, tuple(files), shown.ignored)
+        now = whole.get(file.path, file)
+        files.append(
+            msgspec.structs.replace(
+                file, hunks=tuple(hunks), decision=now.decision, merged=now.merged
+            )
+        )
+    return msgspec.structs.replace(
+        shown,
+        files=tuple(files),
+        last_merge=newer.last_merge,
+        last_merge_files=newer.last_merge_files,
+    )
 
 
 def _redecided(unit: HunkInfo, decision: str) -> HunkInfo:
     return msgspec.structs.replace(unit, decision=decision)
-
-
-def _with(file: FileChange, hunks: Sequence[HunkInfo], decision: str) -> FileChange:
-    return msgspec.structs.replace(file, hunks=tuple(hunks), decision=decision)

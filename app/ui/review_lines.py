@@ -43,6 +43,8 @@ def head_facts(
         (f"   {progress.units_done}/{progress.units}", "foreground*"),
         (" hunks", "muted"),
     ]
+    if progress.merged:
+        right.append((f"   {glyphs.merged} {progress.merged} merged", "success"))
     for sign, count, word in (
         (glyphs.risky, progress.risky, "risky"),
         (glyphs.drift, progress.drift, "yours too"),
@@ -69,7 +71,9 @@ def file_facts(
         left.append((f"  {word}", f"{tone}*"))
     if change.risk:
         left.append((f"  {glyphs.risky} {safe_name(change.risk).text}", "warning"))
-    elif change.drift:
+    if change.merged:
+        left.append((f"  {glyphs.merged} merged into your workspace", "success"))
+    elif change.drift and not change.risk:
         left.append((f"  {glyphs.drift} you changed it too", "warning"))
     right: list[Fact] = []
     for decision in ("accepted", "rejected", "mixed", "open"):

@@ -85,18 +85,29 @@ class MergeKeys(WorkScreen):
 
     def action_take_back(self) -> None:
         """Undo the last merge, after a question in numbers."""
-        report = self.last_merge
-        if report is None:
-            self.say("Nothing was merged in this review yet.")
+        merge, count = self._in_force()
+        if not merge:
+            self.say("Nothing of this session is merged.")
             return
-        noun = "file gets its" if len(report.written) == 1 else "files get their"
+        noun = "file gets its" if count == 1 else "files get their"
         self.ask(
-            f"Take the merge back? {len(report.written)} {noun} old content again.",
+            f"Take the merge back? {count} {noun} old content again.",
             {
-                "y": Choice("take it back", lambda: self._undo(report.merge)),
+                "y": Choice("take it back", lambda: self._undo(merge)),
                 "escape": Choice("keep it"),
             },
         )
+
+    def _in_force(self) -> tuple[str, int]:
+        """Return the merge that can be taken back and how many files it wrote.
+
+        The keeper knows; until it has told of the merge that was just done, its report does.
+        """
+        if self.last_merge is not None:
+            return self.last_merge.merge, len(self.last_merge.written)
+        if self.changes is None:
+            return "", 0
+        return self.changes.last_merge, self.changes.last_merge_files
 
     def _undo(self, merge: str) -> None:
         if self.session is not None:

@@ -8,7 +8,7 @@ from textual import on
 from textual.containers import Horizontal, Vertical
 
 from app.ui.review_decide import ReviewDecide
-from app.ui.review_facts import next_open, units_of
+from app.ui.review_facts import FILE_ORDERS, next_open, units_of
 from app.ui.review_keys import REVIEW_BINDINGS
 from widgets.diff_pane import DiffPane
 from widgets.file_list import FileList
@@ -41,6 +41,7 @@ class ReviewScreen(ReviewDecide):
         yield InfoLine("surface", glyphs=self.glyphs, id="head")
         with Horizontal(id="body"):
             with Vertical(id="side"):
+                yield InfoLine("surface", glyphs=self.glyphs, id="files-title")
                 yield FileList(glyphs=self.glyphs, id="files")
             with Vertical(id="main"):
                 yield InfoLine("panel", glyphs=self.glyphs, id="file")
@@ -71,6 +72,14 @@ class ReviewScreen(ReviewDecide):
         """Go into the file."""
         self.open_file(message.key)
         self.leave_files()
+
+    @on(FileList.SortWanted)
+    def sort_files(self) -> None:
+        """List the files in the next order."""
+        self.order = FILE_ORDERS[(FILE_ORDERS.index(self.order) + 1) % len(FILE_ORDERS)]
+        if self.changes is not None:
+            self.keep(self.changes)
+            self.show_changes()
 
     def leave_files(self) -> None:
         """Go back from the list of files to the diff."""

@@ -121,7 +121,10 @@ class ReviewView(ReviewWork):
         line = self.query_one(LineBar)
         needle = line.text.lower() if line.is_open and self.filtering else ""
         rows = [file_row(file) for file in self.shown_files]
+        self.files.empty = "no file holds that" if needle else ""
         self.files.set_items([row for row in rows if needle in row.path.lower()])
+        title = [(" FILES", "muted*")]
+        self.query_one("#files-title", InfoLine).show(title, [(f"{self.order} ", "muted")])
         self.show_head()
         self._show_nothing(not self.shown_files)
         if self.change is None and self.shown_files:

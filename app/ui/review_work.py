@@ -21,7 +21,7 @@ from app.ui.messages import (
     SpansArrived,
     TaskFailed,
 )
-from app.ui.review_facts import in_order, units_of
+from app.ui.review_facts import FILE_ORDERS, in_order, units_of
 from app.ui.review_merge import MergeKeys
 from widgets.diff_pane import DiffPane
 from widgets.file_list import FileList
@@ -53,6 +53,7 @@ class ReviewWork(MergeKeys):
         """The files in the order of the list."""
         self.by_path: dict[str, FileChange] = {}
         self.path = ""
+        self.order = FILE_ORDERS[0]
         self.layout_choice: Layout | None = None
         self.kept: dict[str, LoadedFile] = {}
         self.goal: int | None = None
@@ -87,7 +88,7 @@ class ReviewWork(MergeKeys):
     def keep(self, changes: Changes) -> None:
         """Keep the changes, with the files in the order of the list."""
         self.changes = changes
-        self.shown_files = in_order(changes.files)
+        self.shown_files = in_order(changes.files, self.order)
         self.by_path = {file.path: file for file in self.shown_files}
 
     @property

@@ -9,9 +9,12 @@ from typing import TYPE_CHECKING, ClassVar, cast
 from textual import events, on
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
+from textual.widgets import Input
 from textual.worker import Worker, WorkerState
 
+from app.ui.error_dialog import ErrorDialog
 from app.ui.fleet_facts import top_bar_value
+from widgets.ask_strip import AskStrip
 from widgets.key_bar import Hint, KeyBar
 from widgets.notice import NoticeLine, NoticeValue
 from widgets.top_bar import TopBar
@@ -87,6 +90,7 @@ class WorkScreen(Screen[None]):
         self._choices: Mapping[str, Choice] | None = None
         self._prefix = False
         self._deaf_until = 0.0
+        self._error_since = 0.0
 
     # Frame
 
@@ -173,6 +177,12 @@ class WorkScreen(Screen[None]):
         else:
             bar.show(self.hints(), help_hint)
 
+    @on(NoticeLine.Opened)
+    def open_notice(self, message: NoticeLine.Opened) -> None:
+        """Show details on a click."""
+        message.stop()
+        self.action_details()
+
     @on(KeyBar.Pressed)
     async def press_hint(self, message: KeyBar.Pressed) -> None:
         """Do what a clicked hint says."""
@@ -198,6 +208,20 @@ class WorkScreen(Screen[None]):
             return True
         return isinstance(event, events.Key) and await self._take_key(event)
 
+    def _opens_details(self, event: events.Key) -> bool:
+        """Tell whether a key is an enter that somebody pressed who had seen the error line."""
+        notice = self.query_one("#notice", NoticeLine)
+        shown = notice.value is not None and notice.value.level == "error"
+        elsewhere = self.focus_owner() or isinstance(self.focused, Input | AskStrip)
+        late = event.time >= self._error_since + DEAF_SECONDS
+        return shown and event.key == "enter" and late and not elsewhere
+
+    def action_details(self) -> None:
+        """Show the whole text of the error that is said now."""
+        value = self.notice
+        if value is not None and value.level == "error":
+            self.cloche.push_screen(ErrorDialog(value, self.glyphs))
+
     async def _take_key(self, event: events.Key) -> bool:
         if self._choices is not None:
             choice = self._choices.get(event.key)
@@ -206,6 +230,9 @@ class WorkScreen(Screen[None]):
                 result = choice.run()
                 if result is not None:
                     await result
+            return True
+        if self._opens_details(event) and not self._prefix:
+            self.action_details()
             return True
         if self._prefix and not self.focus_owner():
             self.set_prefix(False)
@@ -256,6 +283,7 @@ class WorkScreen(Screen[None]):
         if self._choices is not None:
             return
         self._show(NoticeValue(text, hint, level))
+        self._error_since = time.monotonic()
         if level in ("info", "done"):
             value = self.query_one("#notice", NoticeLine).value
             self.set_timer(NOTICE_SECONDS, lambda: self._expire(value))

@@ -1,11 +1,22 @@
 from __future__ import annotations
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from app.protocol import Changes, FileChange, HunkInfo
-from app.ui.fleet_facts import age, needs_of, ordered, rail_items, row_of, shown_state, to_review
+from app.ui.failures import command_of
+from app.ui.fleet_facts import (
+    age,
+    needs_of,
+    ordered,
+    rail_items,
+    row_of,
+    shown_state,
+    state_words,
+    to_review,
+)
 from app.ui.keys import key_groups
 from app.ui.review_facts import next_open, progress_of, safe_to_accept, with_decisions
 from app.ui.review_lines import file_facts
@@ -68,7 +79,7 @@ def test_needs_are_ordered_by_urgency() -> None:
         session_info("ok", "ok", "demo"),
     ]
     assert [need.key for need in needs_of(infos, UNICODE)] == ["w", "s", "f", "r"]
-    assert needs_of(infos[:1], UNICODE)[0].text == "r: 1 file to review"
+    assert needs_of(infos[:1], UNICODE)[0].text == "r: 2 hunks to review"
 
 
 @given(st.text(max_size=60), st.text(max_size=60))
@@ -140,3 +151,50 @@ def test_every_key_says_what_it_does_and_none_is_bound_twice() -> None:
         assert all(row.what for row in group.rows), group.title
         keys = [key for row in group.rows for key in row.keys]
         assert len(keys) == len(set(keys)), group.title
+
+
+def test_a_session_without_open_hunks_is_reviewed() -> None:
+    info = session_info("a", "a", "demo", "running", "done", counts=(2, 1, 1))
+    assert (to_review(info), state_words(info)) == (True, "to review")
+    info = msgspec.structs.replace(info, open_units=0)
+    assert (to_review(info), state_words(info)) == (False, "reviewed")
+    assert needs_of([info], UNICODE) == []
+    lost = session_info("b", "b", "demo", "lost", counts=(2, 1, 1))
+    assert state_words(lost) == "lost"
+
+
+def test_the_age_is_that_of_the_state() -> None:
+    info = session_info("a", "a", "demo", created=100, since=940)
+    assert row_of(info, 1, UNICODE, 1000).age == "1m"
+    assert row_of(session_info("a", "a", "demo", created=100), 1, UNICODE, 1000).age == "15m"
+
+
+def test_orders_keep_numbers() -> None:
+    infos = [
+        session_info("a", "zeta", "demo", created=1, workspace="/w/x"),
+        session_info("b", "alpha", "demo", "running", "waiting", created=2, workspace="/w/x"),
+        session_info("c", "mid", "demo", "stopped", "done", created=3, workspace="/w/y"),
+    ]
+
+    def listed(order: str) -> list[tuple[object, object]]:
+        items = rail_items(infos, UNICODE, 10, "", order)
+        return [(getattr(i, "number", None), getattr(i, "name", "heading")) for i in items]
+
+    assert listed("by name") == [(2, "alpha"), (3, "mid"), (1, "zeta")]
+    assert listed("newest first") == [(3, "mid"), (2, "alpha"), (1, "zeta")]
+    assert listed("who needs me")[0] == (2, "alpha")
+    assert [n for n, _ in listed("by workspace")] == [None, 1, 2, None, 3]
+
+
+@pytest.mark.parametrize(
+    ("hint", "command"),
+    [
+        ("Run: cloche doctor", "cloche doctor"),
+        ("Start it again: cloche resume s1.", "cloche resume s1"),
+        ("cloche doctor", "cloche doctor"),
+        ("Free some space.", ""),
+        ("", ""),
+    ],
+)
+def test_the_command_of_a_hint(hint: str, command: str) -> None:
+    assert command_of(hint) == command

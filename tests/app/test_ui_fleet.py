@@ -3,10 +3,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from textual.widgets import Input
+from textual import events
+from textual.widgets import Input, Static
 
 from app.errors import AppError
 from app.ui.dialogs import NewSessionDialog
+from app.ui.error_dialog import ErrorDialog
 from app.ui.fleet_screen import FleetScreen
 from app.ui.help_screen import HelpScreen
 from app.ui.review_screen import ReviewScreen
@@ -59,7 +61,7 @@ async def test_the_first_line_says_who_needs_me() -> None:
         assert needs == [
             "add-tests waits for an answer",
             "try-it failed",
-            "docs: 12 files to review",
+            "docs: 24 hunks to review",
         ]
 
 
@@ -340,3 +342,51 @@ async def test_hostile_names_are_shown_whole_and_printable() -> None:
         shown = screen_text(pilot)
         assert "[/bold]" in shown
         assert not any(char in shown for char in "\x1b\x07\x9b\u202e")
+
+
+async def test_sessions_are_listed_in_four_orders() -> None:
+    app, _, _ = workstation()
+    async with app.run_test(size=SIZE) as pilot:
+        await settle(pilot)
+
+        def names() -> list[str]:
+            return [getattr(item, "name", "") for item in fleet_of(app).rail.items]
+
+        before = names()
+        await press(pilot, "o")
+        assert names()[0] == "add-tests"
+        assert "who needs me" in screen_text(pilot)
+        await press(pilot, "o", "o")
+        assert names() == sorted(names())
+        await press(pilot, "alt+1", "a", "f12", "o")
+        assert names() == before
+        await press(pilot, "slash", *"nobody")
+        assert "no session holds that" in screen_text(pilot)
+
+
+async def test_enter_on_an_error_line_opens_all_of_it() -> None:
+    app, _, terminals = workstation()
+    long = "The machine says " + "very " * 300 + "much."
+    terminals.refuse = AppError("host-lacks", long, "Look at the host: cloche doctor --fix")
+    async with app.run_test(size=SIZE) as pilot:
+        await settle(pilot)
+        assert "details" in screen_text(pilot)
+        await press(pilot, "j")
+        early = events.Key("enter", "\r")
+        early.time = 0.0
+        app.post_message(early)
+        await settle(pilot)
+        assert not isinstance(app.screen, ErrorDialog)
+        await press(pilot, "f12")
+        late = events.Key("enter", "\r")
+        late.time += 1
+        app.post_message(late)
+        await settle(pilot)
+        dialog = app.screen
+        assert isinstance(dialog, ErrorDialog)
+        assert long in str(dialog.query(Static).last().render()) or dialog.value.text == long
+        await press(pilot, "c")
+        assert app.clipboard == "cloche doctor --fix"
+        assert "copied" in screen_text(pilot)
+        await press(pilot, "escape", "escape")
+        assert fleet_of(app).notice is None

@@ -8,7 +8,7 @@ import pytest
 
 from app.errors import AppError
 from app.ui.dialogs import MergedDialog, MergeDialog
-from tests.doubles.pilots import until
+from tests.doubles.pilots import screen_text, until
 from tests.doubles.reviews import TOKENIZER, Review, opened_review
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ async def test_a_merge_is_taken_back_after_a_question_in_numbers(review: Review)
     assert review.keeper.undone == ["m1"]
     assert "Restored 8 files" in review.notice
     await review.keys("t")
-    assert "Nothing was merged" in review.notice
+    assert "Nothing of this session is merged" in review.notice
 
 
 async def test_a_merge_that_fails_is_said(review: Review) -> None:
@@ -91,3 +91,41 @@ async def test_a_merge_that_fails_is_said(review: Review) -> None:
     review.keeper.refuse = AppError("merge-aborted", "The disk is full.", "Free some space.")
     await review.keys("M")
     assert review.notice == "The disk is full. → Free some space."
+
+
+async def test_merged_files_say_so_and_a_merge_is_taken_back_after_coming_back(
+    review: Review,
+) -> None:
+    await review.keys("plus", "M", "y")
+    await until(review.pilot, lambda: isinstance(review.app.screen, MergedDialog))
+    await review.keys("enter")
+    assert "8 merged" in review.line("head")
+    assert sum(row.merged for row in review.screen.files.items) == 8
+    await review.open("README.md")
+    assert "merged into your workspace" in review.line("file")
+    assert not any(row.merged and row.drift for row in review.screen.files.items)
+    await review.keys("q")
+    review.app.open_review("s1")
+    await until(review.pilot, lambda: review.screen.changes is not None)
+    assert "8 merged" in review.line("head")
+    await review.keys("t")
+    assert "8 files get their old content again" in review.notice
+    await review.keys("y")
+    assert review.keeper.undone == ["m1"]
+    await until(review.pilot, lambda: "merged" not in review.line("head"))
+
+
+async def test_files_are_listed_in_three_orders(review: Review) -> None:
+    def paths() -> list[str]:
+        return [row.key for row in review.screen.files.items]
+
+    first = paths()
+    await review.keys("tab", "o")
+    assert paths() == sorted(first)
+    assert "by path" in review.line("files-title")
+    await review.keys("o")
+    assert paths()[0] == "src/tokenizer.py"
+    await review.keys("o")
+    assert paths() == first
+    await review.keys("slash", *"no such")
+    assert "no file holds that" in screen_text(review.pilot)

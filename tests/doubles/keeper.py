@@ -149,7 +149,15 @@ class FakeSession:
         """Return the changes with what was decided."""
         self.refreshed += refresh
         files = tuple(self._change(file) for file in self.files)
-        return Changes(self.info_value.id, self.generation, files)
+        done = [merge for merge in self.merges if merge.merge not in self.undone]
+        last = done[-1] if done else MergeReport("")
+        return Changes(
+            self.info_value.id,
+            self.generation,
+            files,
+            last_merge=last.merge,
+            last_merge_files=len(last.written),
+        )
 
     def _change(self, file: FakeFile) -> FileChange:
         review = file.review()
@@ -175,6 +183,11 @@ class FakeSession:
             agent=review.file.agent,
             decision=review.state(self.decisions) if review.units else "open",
             drift=file.drift,
+            merged=any(
+                file.path in merge.written
+                for merge in self.merges
+                if merge.merge not in self.undone
+            ),
             hunks=tuple(hunks),
         )
 
@@ -224,6 +237,7 @@ class FakeSession:
         """Take a merge back."""
         self.undone.append(merge)
         report = next(report for report in self.merges if report.merge == merge)
+        self.publish("merge")
         return UndoReport(merge, report.written)
 
     async def blob(self, digest: str) -> bytes:
@@ -320,6 +334,7 @@ def session_info(
     workspace: str = "/home/me/parser",
     created: float = 0.0,
     counts: tuple[int, int, int] = (0, 0, 0),
+    since: float = 0.0,
     message: str = "",
 ) -> SessionInfo:
     """Return a session's facts; `counts` are files, added, removed."""
@@ -333,5 +348,7 @@ def session_info(
         created=created,
         changes=Counts(*counts),
         agent_state=agent_state,
+        since=since,
+        open_units=counts[0] * 2,
         message=message,
     )

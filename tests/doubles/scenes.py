@@ -141,7 +141,14 @@ def sessions() -> list[FakeSession]:
     now = time.time()
     return [
         FakeSession(
-            session_info("s1", "fix-parser", "claude-code", created=now - 10800, counts=(3, 42, 7)),
+            session_info(
+                "s1",
+                "fix-parser",
+                "claude-code",
+                created=now - 10800,
+                since=now - 190,
+                counts=(3, 42, 7),
+            ),
             changed_files(),
         ),
         FakeSession(
@@ -151,6 +158,7 @@ def sessions() -> list[FakeSession]:
                 "codex",
                 agent_state="waiting",
                 created=now - 9000,
+                since=now - 45,
                 counts=(1, 9, 0),
             ),
         ),
