@@ -55,7 +55,8 @@ def test_a_machine_stands_still_without_room_and_goes_on(
     assert refused["error"]["code"] == "disk-full"
 
     disk.limit(LARGE)
-    assert world.json("resume", session)["state"] == "running"
+    world.wait_for(session, "state", "running")
+    assert world.state(session).message == ""
     script = "until [ -e /var/tmp/one.done ]; do sleep 0.2; done; wc -c < /var/tmp/one"
     assert world.run("exec", session, "--", "sh", "-c", script).stdout == b"40000000\n"
 

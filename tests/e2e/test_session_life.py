@@ -113,7 +113,7 @@ def test_keeper_and_machine_die_and_nothing_is_lost(world: World, workspace: Pat
 
 
 def killed_at_once(world: World, workspace: Path) -> str:
-    """Start a session and kill its keeper before it has made anything."""
+    """Start a session, and kill the command and the keeper before anything is made."""
     words = [sys.executable, "-P", str(LAUNCHER), "run", "shell", "--workspace", str(workspace)]
     command = subprocess.Popen([*words, "--detach", "--json"], env=world.environment)
     until = time.monotonic() + 30
@@ -121,8 +121,9 @@ def killed_at_once(world: World, workspace: Path) -> str:
         assert time.monotonic() < until
         time.sleep(0.005)
     session = begun[0].parent.name
+    command.kill()
+    command.wait(30)
     world.kill_keeper(session)
-    assert command.wait(30) == 1
     return session
 
 
