@@ -230,6 +230,30 @@ def test_a_host_of_another_distribution_gets_debian_stable(
     assert packages.host_sources() == packages.Sources("stable", ())
 
 
+def test_debian_is_verified_where_apt_does_not_know_it() -> None:
+    """Ubuntu's apt trusts other keys, and mmdebstrap alone would look for Debian's with gpg."""
+    argv = packages._command(["--variant=apt"], packages.Sources("stable", ()))  # pyright: ignore[reportPrivateUsage]
+    assert "--keyring=/usr/share/keyrings/debian-archive-keyring.gpg" in argv
+    assert argv[-3:] == ["--variant=apt", "stable", "-"]
+    own = packages.Sources("trixie", ("deb [signed-by=/key] scheme://one trixie main",))
+    argv = packages._command([], own)  # pyright: ignore[reportPrivateUsage]
+    assert argv[-3:] == ["trixie", "-", *own.lines]
+    assert not any(part.startswith("--keyring") for part in argv)
+
+
+def test_missing_keys_of_debian_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(packages, "_KEYRING", tmp_path / "absent.gpg")
+    with pytest.raises(HostLacks, match=r"keys of Debian.*absent\.gpg") as caught:
+        packages.require_bootstrap()
+    assert caught.value.hint == "sudo apt-get install debian-archive-keyring"
+
+
+def test_of_many_words_the_errors_are_told() -> None:
+    script = "echo 'E: not signed' >&2; for i in 1 2 3 4; do echo I: bye $i >&2; done; exit 25"
+    with pytest.raises(VMError, match=r"It said: E: not signed$"):
+        tools.run(["sh", "-c", script], what="It", seconds=20)
+
+
 def test_an_ordinary_user_needs_a_range_of_user_ids(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

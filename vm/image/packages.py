@@ -41,6 +41,11 @@ _STAGE = re.compile(r"^I: (.+?)\.*$")
 def require_bootstrap() -> None:
     """Raise HostLacks unless mmdebstrap can work here: as root, or in a user namespace."""
     require("apt-config", "mmdebstrap", "mksquashfs")
+    if not _KEYRING.is_file():
+        raise HostLacks(
+            f"The keys of Debian's archive are missing ({_KEYRING}).",
+            "sudo apt-get install debian-archive-keyring",
+        )
     if os.geteuid() == 0:
         return
     require("newuidmap")
@@ -73,8 +78,8 @@ def host_sources() -> Sources:
     if not suites:
         return Sources("stable", ())
     suite = suites[0]
-    option = f"[signed-by={_KEYRING}] " if _KEYRING.is_file() else ""
-    lines = (f"deb {option}{uri} {release} {part}" for _, name, uri, release, part in complete
+    lines = (f"deb [signed-by={_KEYRING}] {uri} {release} {part}"
+             for _, name, uri, release, part in complete
              if name.startswith(suite) and "backports" not in name)  # fmt: skip
     return Sources(suite, tuple(lines))
 
@@ -152,15 +157,20 @@ BASE_OPTIONS = (
 """Everything that decides the base system, apart from what the mirror holds that day."""
 
 
+def _command(options: list[str], sources: Sources) -> list[str]:
+    """Return mmdebstrap's command line; the tar goes to its standard output."""
+    # where apt knows no Debian it has no keys for it either; mmdebstrap finds them by gpg only
+    keys = [] if sources.lines else [f"--keyring={_KEYRING}"]
+    fixed = ("--format=tar", "--architectures=amd64", *keys)
+    return ["mmdebstrap", *fixed, *options, sources.suite, "-", *sources.lines]
+
+
 def _bootstrap(options: list[str], scratch: Path, said: Callable[[str], None]) -> Bootstrap:
     network = scratch / "network.conf"
     network.write_text(network_options())
-    sources = host_sources()
-    argv = ["mmdebstrap", "--format=tar", "--architectures=amd64", *options]
     if network.stat().st_size:
-        argv.append(f"--aptopt={network}")
-    argv += [sources.suite, "-", *sources.lines]
-    child = spawn(argv)
+        options = [*options, f"--aptopt={network}"]
+    child = spawn(_command(options, host_sources()))
     versions: list[str] = []
 
     def line(text: str) -> None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from vm.errors import HostLacks, VMError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Sequence
+    from collections.abc import Callable, Generator, Iterable, Sequence
     from pathlib import Path
 
 PACKAGES = {
@@ -30,7 +30,7 @@ PACKAGES = {
 }
 """The package (Debian and Ubuntu name) that brings each program."""
 
-_TAIL_LINES = 12
+_TAIL_LINES = 24
 _CLEAN_UP_SECONDS = 15.0
 
 
@@ -95,6 +95,12 @@ def end(child: subprocess.Popen[bytes]) -> None:
     child.wait()
 
 
+def _telling(lines: Iterable[str]) -> list[str]:
+    """Return the three lines that say most: apt's and mmdebstrap's errors, else the last ones."""
+    errors = [line for line in lines if line.startswith("E: ")]
+    return errors[:3] or list(lines)[-3:]
+
+
 class Watch:
     """Reads a child's messages in a thread, keeps the last ones, and bounds its time."""
 
@@ -120,7 +126,7 @@ class Watch:
         self.close()
         if status == 0:
             return
-        said = "; ".join(list(self._tail)[-3:])
+        said = "; ".join(_telling(self._tail))
         if self._late.is_set():
             raise VMError(f"{what} took too long and was ended. It said: {said}")
         full = "No space left on device" in "".join(self._tail)
