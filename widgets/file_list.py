@@ -40,6 +40,8 @@ class FileRow:
     drift: bool = False
     note: bool = False
     """True when the file can be looked at but not merged."""
+    conflict: bool = False
+    """True when the last merge left it out because the user changed the same lines."""
     merged: bool = False
     """True when what was accepted is in the workspace."""
 
@@ -106,6 +108,8 @@ class FileList(LineList[FileRow]):
         return two_sided(left, right, width, paint(on=on), glyphs.ellipsis)
 
     def _flag(self, item: FileRow, on: str) -> Piece:
+        if item.conflict:
+            return (self.glyphs.drift, self.paint("error", on, "b"))
         if item.risky:
             return (self.glyphs.risky, self.paint("warning", on, "b"))
         if item.merged:

@@ -67,8 +67,7 @@ class NoticeLine(LineView):
     def _lay_out(self, width: int) -> None:
         self._lines = []
         if self.value is not None:
-            room = max(10, width - 2 - total(self._keys()))
-            self._lines = self._wrapped(self.value, room)
+            self._lines = self._wrapped(self.value, max(10, width - 2))
         self.set_row_count(len(self._lines))
         self.styles.height = max(1, len(self._lines))
         self.redraw()
@@ -79,7 +78,7 @@ class NoticeLine(LineView):
         whole = len(words) == len(value.text.split())
         while True:
             shown = words if whole else [*words, self.glyphs.ellipsis]
-            lines = wrap_words(self._words(value, shown), width)
+            lines = wrap_words([*self._words(value, shown), *self._room()], width)
             if len(lines) <= self.MAX_LINES or not words:
                 return lines[: self.MAX_LINES]
             words, whole = words[:-1], False
@@ -95,6 +94,11 @@ class NoticeLine(LineView):
             words += [(word, paint(token, "raised")) for word in value.hint.split()]
         return words
 
+    def _room(self) -> list[Piece]:
+        """Return a blank in place of the keys, which stand flush right in the last line."""
+        length = total(self._keys())
+        return [(" " * (length - 1), self.paint(on="raised"))] if length else []
+
     def _keys(self) -> list[Piece]:
         """Return what can be pressed at an error."""
         if self.value is None or self.value.level != "error":
@@ -106,7 +110,8 @@ class NoticeLine(LineView):
         """Draw one of the lines."""
         blank = self.paint(on="raised")
         right = self._keys() if row == len(self._lines) - 1 else []
-        left = [(" ", blank), *self._lines[row]]
+        words = self._lines[row][:-1] if right else self._lines[row]
+        left = [(" ", blank), *words]
         return two_sided(left, right, width, blank, self.glyphs.ellipsis)
 
     def blank_style_token(self) -> str:

@@ -91,4 +91,4 @@ def group_text(group: KeyGroup) -> Content:
     for row in group.rows:
         keys = " ".join(row.keys)
         parts += [(f"  {keys:<{KEY_COLUMN}} ", "bold $accent"), (f"{row.what}\n", "$muted")]
-    return Content.assemble(*parts)
+    return Content.assemble(*parts[:-1], (parts[-1][0].rstrip(), parts[-1][1]))

@@ -25,8 +25,8 @@ LETTERS = {
 }
 
 
-def file_row(change: FileChange) -> FileRow:
-    """Return the list's row for a changed file."""
+def file_row(change: FileChange, conflicts: Sequence[str] = ()) -> FileRow:
+    """Return the list's row for a changed file; `conflicts` are paths that no merge can write."""
     return FileRow(
         key=change.path,
         path=safe_name(change.path).text,
@@ -39,6 +39,7 @@ def file_row(change: FileChange) -> FileRow:
         drift=change.drift and not change.merged,
         note=bool(change.note),
         merged=change.merged,
+        conflict=change.path in conflicts,
     )
 
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from themes.glyphs import Glyphs
     from widgets.info_line import Fact
 
+RED = "error*"
 TONES = {"open": "muted", "accepted": "success", "rejected": "error", "mixed": "warning"}
 
 
@@ -25,8 +26,9 @@ def head_facts(
     glyphs: Glyphs,
     *,
     pending: bool,
+    words: bool = True,
 ) -> tuple[list[Fact], list[Fact]]:
-    """Return whose changes these are, and how far the review is."""
+    """Return whose changes these are, and how far the review is; `words` beside the signs."""
     left: list[Fact] = [(" review  ", "muted")]
     if info is not None:
         left.append((safe_name(info.name or info.id).text, "foreground*"))
@@ -43,20 +45,23 @@ def head_facts(
         (f"   {progress.units_done}/{progress.units}", "foreground*"),
         (" hunks", "muted"),
     ]
-    if progress.merged:
-        right.append((f"   {glyphs.merged} {progress.merged} merged", "success"))
-    for sign, count, word in (
-        (glyphs.risky, progress.risky, "risky"),
-        (glyphs.drift, progress.drift, "yours too"),
-        (glyphs.rejected, len(conflicts), "conflict" if len(conflicts) == 1 else "conflicts"),
+    for sign, count, word, tone in (
+        (glyphs.merged, progress.merged, "merged", "success"),
+        (glyphs.risky, progress.risky, "risky", "warning*"),
+        (glyphs.drift, progress.drift, "yours too", "warning*"),
+        (glyphs.rejected, len(conflicts), "conflict" if len(conflicts) == 1 else "conflicts", RED),
     ):
         if count:
-            right.append((f"   {sign} {count} {word}", "warning*"))
+            right.append((f"   {sign} {count} {word}" if words else f"  {sign}{count}", tone))
     return left, [*right, (" ", "muted")]
 
 
 def file_facts(
-    change: FileChange | None, units: Sequence[HunkInfo], glyphs: Glyphs
+    change: FileChange | None,
+    units: Sequence[HunkInfo],
+    glyphs: Glyphs,
+    *,
+    conflict: bool = False,
 ) -> tuple[list[Fact], list[Fact]]:
     """Return the name of the file and what is decided in it."""
     if change is None:
@@ -71,7 +76,9 @@ def file_facts(
         left.append((f"  {word}", f"{tone}*"))
     if change.risk:
         left.append((f"  {glyphs.risky} {safe_name(change.risk).text}", "warning"))
-    if change.merged:
+    if conflict:
+        left.append((f"  {glyphs.drift} conflict: you changed the same lines", "error*"))
+    elif change.merged:
         left.append((f"  {glyphs.merged} merged into your workspace", "success"))
     elif change.drift and not change.risk:
         left.append((f"  {glyphs.drift} you changed it too", "warning"))

@@ -73,7 +73,7 @@ class MergeKeys(WorkScreen):
         if self.changes is not None:
             facts = merge_facts(self.changes, report)
             self.cloche.push_screen(MergedDialog(facts, self.glyphs), self._merged_answered)
-        self.show_head()
+        self.show_merged_state()
 
     def _merged_answered(self, take_back: bool | None) -> None:
         if take_back:
@@ -137,7 +137,7 @@ class MergeKeys(WorkScreen):
             self.say(text, "", "warning")
         else:
             self.say(f"Restored {count} {noun}.", "", "done")
-        self.show_head()
+        self.show_merged_state()
 
-    def show_head(self) -> None:
-        """Show numbers that a merge changes."""
+    def show_merged_state(self) -> None:
+        """Show what a merge changes: numbers, and the marks of files."""

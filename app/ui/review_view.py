@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     from app.services.documents import LoadedFile
     from widgets.diff_model import Layout
 
+WORDS_FROM = 100
+"""Width from which on the signs of the first line have words beside them."""
+
 KEPT_FILES = 16
 """How many loaded files are kept."""
 
@@ -112,15 +115,25 @@ class ReviewView(ReviewWork):
         """Show whose changes these are and how far the review is."""
         progress = None if self.changes is None else progress_of(self.changes)
         left, right = head_facts(
-            self.info, progress, self.conflicts, self.glyphs, pending=self.pending is not None
+            self.info,
+            progress,
+            self.conflicts,
+            self.glyphs,
+            pending=self.pending is not None,
+            words=self.size.width >= WORDS_FROM,
         )
         self.query_one("#head", InfoLine).show(left, right)
+
+    def show_merged_state(self) -> None:
+        """Show numbers and marks again."""
+        if self.changes is not None:
+            self.show_changes()
 
     def show_changes(self) -> None:
         """Show files and decisions as they are now."""
         line = self.query_one(LineBar)
         needle = line.text.lower() if line.is_open and self.filtering else ""
-        rows = [file_row(file) for file in self.shown_files]
+        rows = [file_row(file, self.conflicts) for file in self.shown_files]
         self.files.empty = "no file holds that" if needle else ""
         self.files.set_items([row for row in rows if needle in row.path.lower()])
         title = [(" FILES", "muted*")]
@@ -154,7 +167,9 @@ class ReviewView(ReviewWork):
 
     def show_place(self) -> None:
         """Show which file and which hunk the cursor is on."""
-        left, right = file_facts(self.change, self.units, self.glyphs)
+        left, right = file_facts(
+            self.change, self.units, self.glyphs, conflict=self.path in self.conflicts
+        )
         self.query_one("#file", InfoLine).show(left, right)
         at = self.pane.current_unit
         left, right = unit_facts(self.units, self.unit_index(), at, self.glyphs)
@@ -202,3 +217,4 @@ class ReviewView(ReviewWork):
     def on_resize(self, event: events.Resize) -> None:
         """Choose the layout for the new width, unless the user chose one."""
         self.call_after_refresh(self.choose_layout)
+        self.show_head()

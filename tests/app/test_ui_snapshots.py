@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Protocol
 
 import pytest
 
+from app.errors import AppError
 from app.ui.review_screen import ReviewScreen
+from app.ui.work_screen import WorkScreen
 from tests.doubles import scenes
 from tests.doubles.pilots import press, settle, until
 from tests.doubles.scenes import workstation
@@ -162,3 +164,49 @@ def test_a_question(snap_compare: Compare) -> None:
 
 def test_scenes_are_what_the_pictures_need() -> None:
     assert len(scenes.changed_files()) == 12
+
+
+@pytest.mark.parametrize("size", ["80x24", "120x40"])
+def test_an_agents_question(snap_compare: Compare, size: str) -> None:
+    async def before(pilot: Pilot[None]) -> None:
+        await settle(pilot)
+        await press(pilot, "enter")
+        listener = terminals.feeds["s1"].listener
+        assert listener is not None
+        listener.feed_clipboard("ssh-ed25519 AAAA… \x1b[2J me@home")
+        await settle(pilot)
+
+    app, _, terminals = workstation()
+    assert snap_compare(app, terminal_size=SIZES[size], run_before=before)
+
+
+@pytest.mark.parametrize("size", ["80x24", "120x40"])
+def test_an_error_and_its_details(snap_compare: Compare, size: str) -> None:
+    async def before(pilot: Pilot[None]) -> None:
+        await settle(pilot)
+        screen = pilot.app.screen
+        assert isinstance(screen, WorkScreen)
+        if size == "80x24":
+            screen.action_details()
+
+    app, _, terminals = workstation()
+    terminals.refuse = AppError(
+        "host-lacks",
+        "This host cannot show terminals: the kernel has no seccomp, so that a guest's bytes "
+        "could reach your files.",
+        "Look at what is missing: cloche doctor",
+    )
+    assert snap_compare(app, terminal_size=SIZES[size], run_before=before)
+
+
+@pytest.mark.parametrize("size", ["80x24", "120x40"])
+def test_after_a_merge(snap_compare: Compare, size: str) -> None:
+    async def before(pilot: Pilot[None]) -> None:
+        await in_review(pilot)
+        await press(pilot, "plus", "M", "y")
+        if size == "120x40":
+            await press(pilot, "enter", "tab", "o")
+
+    app, fleet, _ = workstation()
+    fleet.keepers["s1"].conflicts = ("README.md",)
+    assert snap_compare(app, terminal_size=SIZES[size], run_before=before)
