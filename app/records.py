@@ -9,7 +9,7 @@ import os
 import re
 import secrets
 import time
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import msgspec
 
@@ -33,6 +33,20 @@ _DIGITS = "0123456789abcdefghjkmnpqrstvwxyz"
 
 LIVE_STATES: frozenset[str] = frozenset({"running", "paused", "stopping"})
 """States that are true only while QEMU's process exists."""
+
+
+LOST: Final = "The machine ended without being told to."
+INTERRUPTED: Final = "Cloche was ended while the session started."
+
+
+def lost_hint(session: str) -> str:
+    """Return the way out of `lost`."""
+    return f"Start it again: cloche resume {session} (only to read its disk: add --no-agent)"
+
+
+def interrupted_hint(session: str) -> str:
+    """Return the way out of a start that was cut off."""
+    return f"Start it again: cloche resume {session}"
 
 
 class Limits(msgspec.Struct, frozen=True):
@@ -168,13 +182,13 @@ def truth(folder: Path, state: StateRecord) -> StateRecord:
     running = state.machine is not None and state.machine.alive
     if state.state in LIVE_STATES and not running:
         return msgspec.structs.replace(
-            state, state="lost", message="The machine ended without being told to.", machine=None
+            state, state="lost", message=LOST, hint=lost_hint(folder.name), machine=None
         )
     if state.state == "starting" and not lock_held(folder / "keeper.lock"):
         if running:
             return state
         return msgspec.structs.replace(
-            state, state="failed", message="Cloche was ended while the session started."
+            state, state="failed", message=INTERRUPTED, hint=interrupted_hint(folder.name)
         )
     return state
 

@@ -18,7 +18,7 @@ from app.keeper.ledger import Ledger
 from app.keeper.shift import Shift
 from app.keeper.threads import end_tasks
 from app.keeper.tree import Tree
-from app.records import Process, truth
+from app.records import INTERRUPTED, LOST, Process, interrupted_hint, lost_hint, truth
 from snapshot.errors import SnapshotError
 from vm.errors import NotStopped, VMError
 
@@ -36,8 +36,6 @@ log = logging.getLogger(__name__)
 
 ADOPT_S: Final = 120.0
 """Seconds in which the guest of an adopted machine that was starting must answer."""
-
-INTERRUPTED: Final = "Cloche was ended while the session started."
 
 FRESH_SCREEN: Final = b"\x1b[!p\x1b[?1049l\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?2004l\x1b[m\r\n"
 """Undoes what the program of an earlier boot left switched on, before the next one writes."""
@@ -88,21 +86,32 @@ class Keeper:
             return
         found = truth(self.ledger.folder, state)
         if found.state == "starting":  # `truth` sees that a keeper lives: it is this one
-            self.ledger.change(state="failed", message=INTERRUPTED, machine=None)
+            self._interrupted()
         else:
-            self.ledger.change(state=found.state, message=found.message, machine=None)
+            self.ledger.change(
+                state=found.state,
+                message=found.message,
+                fault=found.fault,
+                hint=found.hint,
+                machine=None,
+            )
         await self._show_end()
+
+    def _interrupted(self) -> None:
+        hint = interrupted_hint(self.record.id)
+        self.ledger.change(state="failed", message=INTERRUPTED, hint=hint, machine=None)
 
     async def _adopt(self, process: Process) -> None:
         self.ledger.journal.write("adopt", f"process {process.pid}")
         self.ledger.change(machine=process)
         engine = await adopt(self._workshop, process, self.ledger.state.accelerator or "tcg")
         if engine is None:
-            message = "The machine ended meanwhile."
-            self.ledger.change(state="lost", machine=None, message=message)
+            self.ledger.change(
+                state="lost", machine=None, message=LOST, hint=lost_hint(self.record.id)
+            )
         elif not self.ledger.state.prepared:  # killed before anything was in it
             await engine.stop()
-            self.ledger.change(state="failed", machine=None, message=INTERRUPTED)
+            self._interrupted()
         elif self.ledger.state.maintenance:
             self._go_on(engine, self._read_disk)
         elif self.ledger.state.state == "starting":
@@ -218,7 +227,8 @@ class Keeper:
             state="lost",
             agent_state=self.ledger.state.agent_state if ended else "failed",
             machine=None,
-            message="The machine ended without being told to.",
+            message=LOST,
+            hint=lost_hint(self.record.id),
         )
         await shift.end()
         await shift.engine.let_go()

@@ -218,8 +218,11 @@ class TestSessions:
         make_session("aaaaaaaa02", state=StateRecord(state="starting"))
         alive = Process(os.getpid(), _started(os.getpid()))
         make_session("aaaaaaaa03", state=StateRecord(state="running", machine=alive))
-        states = [one["state"] for one in json.loads(cli("ps", "--json").out)["sessions"]]
-        assert states == ["lost", "failed", "running"]
+        sessions = json.loads(cli("ps", "--json").out)["sessions"]
+        assert [one["state"] for one in sessions] == ["lost", "failed", "running"]
+        assert [bool(one["message"]) for one in sessions] == [True, True, False]
+        for one in sessions[:2]:
+            assert one["hint"].startswith(f"Start it again: cloche resume {one['id']}")
 
     def test_a_start_whose_keeper_lives_is_starting(self, cli: Cli) -> None:
         folder = make_session("aaaaaaaa01", state=StateRecord(state="starting"))
