@@ -18,7 +18,7 @@ runtime_needs='qemu-system-x86_64:qemu-system-x86 qemu-img:qemu-utils mksquashfs
 mmdebstrap:mmdebstrap lz4:lz4 zstd:zstd musl-gcc:musl-tools as:binutils mkfs.ext4:e2fsprogs bwrap:bubblewrap
 git:git /usr/bin/python3:python3
 /usr/share/keyrings/debian-archive-keyring.gpg:debian-archive-keyring'
-test_needs='cc:gcc /usr/include/stdio.h:libc6-dev ps:procps tmux:tmux cpio:cpio vim:vim less:less shellcheck:shellcheck'
+test_needs='cc:gcc /usr/include/stdio.h:libc6-dev ps:procps tmux:tmux cpio:cpio vim:vim less:less shellcheck:shellcheck ssh:openssh-client'
 
 missing_packages() {
     local pair found=''
