@@ -176,9 +176,9 @@ def test_what_a_guest_names_never_becomes_a_path_of_the_host(world: World, tmp_p
     assert tree(outside) == before
     assert tree(workspace / ".git") == git
     root = os.fsencode(workspace)
-    for folder, folders, names in os.walk(root):
+    for place, folders, names in os.walk(root):
         for name in (*folders, *names):
-            path = os.path.join(folder, name)
+            path = os.path.join(place, name)
             assert os.path.realpath(path).startswith(root), path
             assert not os.lstat(path).st_mode & 0o6000
             assert (folder == root and name == b".git") or b"git" not in name.lower(), path
