@@ -31,9 +31,13 @@ IDENTITY: Final = "identity.json"
 SCRATCH: Final = "scratch.qcow2"
 INITRD: Final = "initrd"
 IMAGE_DIGEST: Final = "image.digest"
+SCRATCH_ID: Final = "scratch.id"
 CONSOLE: Final = "console.log"
 
 HOSTNAME: Final = "cloche"
+
+EXT4_ID: Final = 1024 + 0x68
+"""Where an ext4 file system has its 16 bytes of identity (s_uuid in the kernel's ext4 layout)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +69,7 @@ class Workshop:
                 (self._folder / name).unlink()
         notices = await in_thread(self._snapshot)
         backing = await in_thread(self._backing)
+        write_atomic(self._folder / SCRATCH_ID, f"{_ext4_id(backing.path)}\n".encode())
         await disks.create_overlay(self._folder / SCRATCH, backing)
         Identity.new().save(self._folder / IDENTITY)
         write_atomic(self._folder / IMAGE_DIGEST, f"{image.digest}\n".encode())
@@ -115,6 +120,17 @@ class Workshop:
                 f"Take its changes home (cloche merge {session}), then: cloche rm {session}",
             ) from error
 
+    def _check_template(self, template: Path) -> None:
+        """Refuse to put the session's disk on another empty disk than it grew from."""
+        grown_from = (self._folder / SCRATCH_ID).read_text().strip()
+        if _ext4_id(template) != grown_from:
+            session = self._record.id
+            raise AppError(
+                "disk-gone",
+                f"{template}, from which the session's disk grew, was removed and made anew.",
+                f"Take its changes home (cloche merge {session}), then: cloche rm {session}",
+            )
+
     def _write_initrd(self, image: ImageSet, identity: Identity) -> None:
         write_initrd(
             image,
@@ -153,8 +169,15 @@ class Workshop:
 
     def _disks(self, image: ImageSet) -> tuple[Disk, ...]:
         template = scratch_template(self._paths.store, self._record.limits.scratch)
+        self._check_template(template)
         return (
             Disk("base", image.base),
             Disk("ws0", self._folder / IMAGE),
             Disk("scratch", self._folder / SCRATCH, "qcow2", False, Backing(template, "raw")),
         )
+
+
+def _ext4_id(disk: Path) -> str:
+    with disk.open("rb") as file:
+        file.seek(EXT4_ID)
+        return file.read(16).hex()

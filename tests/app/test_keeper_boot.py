@@ -8,11 +8,11 @@ import pytest
 
 from app.agents import shell
 from app.errors import AppError
-from app.keeper.boot import IDENTITY, IMAGE_DIGEST, Workshop
+from app.keeper.boot import EXT4_ID, IDENTITY, IMAGE_DIGEST, SCRATCH_ID, Workshop
 from app.paths import Paths
 from app.records import Limits, SessionRecord
 from tests.doubles.images import put_image
-from vm.image import store
+from vm.image import scratch_template, store
 from vm.machine.identity import Identity
 
 if TYPE_CHECKING:
@@ -33,6 +33,9 @@ def workshop(paths: Paths) -> Workshop:
     )
     digest = put_image(paths.store / "images", "old")
     (folder / IMAGE_DIGEST).write_text(digest + "\n")
+    with scratch_template(paths.store, 1).open("rb") as disk:
+        disk.seek(EXT4_ID)
+        (folder / SCRATCH_ID).write_text(disk.read(16).hex() + "\n")
     Identity.new().save(folder / IDENTITY)
     return Workshop(paths, record, folder)
 
@@ -58,3 +61,13 @@ async def test_an_image_that_is_gone_is_named_with_the_way_out(
     assert caught.value.code == "image-gone"
     assert "cloche merge 0123456789" in caught.value.hint
     assert (await workshop.adopted("tcg")).spec.name == "0123456789"
+
+
+async def test_a_disk_is_never_put_on_another_one_than_it_grew_from(
+    paths: Paths, workshop: Workshop
+) -> None:
+    scratch_template(paths.store, 1).unlink()
+    with pytest.raises(AppError) as caught:
+        await workshop.machinery()
+    assert caught.value.code == "disk-gone"
+    assert "cloche merge 0123456789" in caught.value.hint
