@@ -20,7 +20,7 @@ class SnapshotError(Exception):
 
     code = "snapshot"
 
-    def __init__(self, message: str, hint: str = "") -> None:
+    def __init__(self, message: str, hint: str) -> None:
         super().__init__(message)
         self.message = message
         self.hint = hint

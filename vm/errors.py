@@ -15,15 +15,17 @@ from __future__ import annotations
 class VMError(Exception):
     """Something that `vm` could not do.
 
-    `code` is stable and machine readable, `message` one sentence, `hint` the exact next step.
+    `code` is stable and machine readable, `message` one sentence, `hint` the exact next step:
+    whoever raises it says a better one, or it is the class's `way_out`.
     """
 
     code = "vm"
+    way_out = "Run: cloche doctor"
 
     def __init__(self, message: str, hint: str = "") -> None:
         super().__init__(message)
         self.message = message
-        self.hint = hint
+        self.hint = hint or self.way_out
 
 
 class HostLacks(VMError):
@@ -36,12 +38,14 @@ class ImageMissing(VMError):
     """Kernel, initramfs or base image is not built yet."""
 
     code = "image-missing"
+    way_out = "Run: cloche image build base"
 
 
 class BootFailed(VMError):
     """The guest did not answer within its deadline; `console` holds its last lines."""
 
     code = "boot-failed"
+    way_out = "Read: cloche logs ID"
 
     def __init__(self, message: str, hint: str = "", console: str = "") -> None:
         super().__init__(message, hint)
@@ -52,15 +56,18 @@ class LinkLost(VMError):
     """The connection to the guest broke, timed out or was refused."""
 
     code = "link-lost"
+    way_out = "Try again; when the guest stays silent: cloche stop ID && cloche resume ID"
 
 
 class GuestProtocol(VMError):
     """The guest sent something that the protocol does not allow."""
 
     code = "guest-protocol"
+    way_out = "The guest is damaged or forged; end it: cloche stop ID"
 
 
 class NotStopped(VMError):
     """A machine that could not be ended."""
 
     code = "not-stopped"
+    way_out = "Look for it: ps -C qemu-system-x86_64 -o pid,stat,args"

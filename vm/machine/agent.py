@@ -31,6 +31,7 @@ class GuestFailed(VMError):
     """A part of the guest's toolkit did not do its work."""
 
     code = "guest-failed"
+    way_out = "Boot the session anew: cloche stop ID && cloche resume ID"
 
 
 async def start_agent(
@@ -125,7 +126,7 @@ async def attach(
     except (asyncssh.Error, OSError) as error:
         raise LinkLost(f"The agent's terminal could not be reached: {error}.") from error
     if not first:
-        raise LinkLost("There is no running agent to attach to.")
+        raise LinkLost("There is no running agent to attach to.", "Start it again: cloche resume ID")
     return Terminal(process, first)
 
 

@@ -47,6 +47,7 @@ class GuestError(VMError):
     """The guest could not do what it was asked; the link goes on. `errno` is the guest's."""
 
     code = "guest-error"
+    way_out = "Try again; when it fails again: cloche logs ID"
 
     def __init__(self, errno: int, text: str) -> None:
         super().__init__(f"The guest answered: {text or 'error'} (errno {errno}).")

@@ -31,6 +31,7 @@ class CheckpointFailed(VMError):
     """A memory could not be saved or loaded."""
 
     code = "checkpoint-failed"
+    way_out = "Start without the checkpoint: cloche resume ID"
 
 
 async def save(machine: Machine, ram: Path, deadline_s: float = 30.0) -> None:

@@ -37,12 +37,14 @@ class BadDisk(VMError):
     """A disk is missing, damaged, or stands on something else than it should."""
 
     code = "bad-disk"
+    way_out = "Merge what is worth keeping, then: cloche rm ID"
 
 
 class DiskFull(VMError):
     """The host's disk has no room left."""
 
     code = "disk-full"
+    way_out = "Free some space: df -h"
 
 
 async def create_overlay(path: Path, backing: Backing) -> None:

@@ -25,6 +25,7 @@ class BadIdentity(VMError):
     """A session's file of secrets is missing, damaged or open to others."""
 
     code = "bad-identity"
+    way_out = "Merge what is worth keeping, then: cloche rm ID"
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,6 +40,7 @@ class MachineGone(VMError):
     """The process to be adopted has ended, or its pid belongs to another program now."""
 
     code = "machine-gone"
+    way_out = "Boot its disk again: cloche resume ID"
 
 
 class Machine:

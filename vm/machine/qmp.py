@@ -32,6 +32,7 @@ class QmpRefused(VMError):
     """QEMU understood a command and refused it."""
 
     code = "qmp-refused"
+    way_out = "Read: cloche logs ID"
 
 
 class _Tap(EventListener):

@@ -33,6 +33,7 @@ class BadSpec(VMError):
     """A machine was asked for that cannot exist: a mistake of the caller or the config."""
 
     code = "bad-spec"
+    way_out = "See what a machine may be asked for: cloche run --help"
 
 
 @dataclass(frozen=True, slots=True)

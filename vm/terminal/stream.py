@@ -35,6 +35,7 @@ class StreamError(GuestProtocol):
     """A frame that `pane.sock` does not allow."""
 
     code = "pane-stream"
+    way_out = "Close the terminal and open it again; when it fails again: cloche doctor"
 
 
 def frame(kind: int, payload: bytes = b"") -> bytes:

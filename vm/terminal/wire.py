@@ -132,6 +132,7 @@ class WireError(GuestProtocol):
     """A message of the other end that the layout does not allow."""
 
     code = "pane-wire"
+    way_out = "Close the terminal and open it again; when it fails again: cloche doctor"
 
 
 class Message(NamedTuple):
