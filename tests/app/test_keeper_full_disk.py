@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections import namedtuple
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 import msgspec
 import pytest
@@ -199,7 +198,10 @@ async def test_the_terminal_goes_on(house: House, disk: SmallDisk) -> None:
     assert house.terminal.size == (102, 30)
 
 
-Usage = namedtuple("Usage", "total used free")
+class Usage(NamedTuple):
+    total: int
+    used: int
+    free: int
 
 
 @pytest.fixture
