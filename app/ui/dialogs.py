@@ -187,7 +187,7 @@ def facts_text(facts: MergeFacts, glyphs: Glyphs) -> Content:
         (glyphs.accepted, "$success", len(facts.written), "go in", facts.accepted_text),
         (glyphs.rejected, "$error", facts.rejected_hunks, "rejected", "stay out"),
         (glyphs.open, "$muted", facts.open_hunks, "open", "stay out and stay open"),
-        (glyphs.stalled, "$warning", len(facts.conflicts), "conflicts", "you changed them too"),
+        (glyphs.stalled, "$warning", len(facts.conflicts), "in conflict", "you changed them too"),
         (glyphs.risky, "$warning", len(facts.risky), "risky", "can run by side effect"),
         (glyphs.note, "$muted", len(facts.skipped), "left out", "with the reason below"),
     ]
@@ -196,7 +196,7 @@ def facts_text(facts: MergeFacts, glyphs: Glyphs) -> Content:
         quiet = not count
         parts.append((f" {sign} ", "$muted" if quiet else f"bold {tone}"))
         parts.append((f"{count:>5} ", "$muted" if quiet else "bold $foreground"))
-        parts.append((f"{word:<10}", "$muted" if quiet else "$foreground"))
+        parts.append((f"{word:<11}", "$muted" if quiet else "$foreground"))
         parts.append((f" {rest if not quiet else ''}\n", "$muted"))
     return Content.assemble(*parts)
 

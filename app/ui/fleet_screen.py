@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
 
-from app.ui.fleet_asks import FleetAsks
 from app.ui.fleet_facts import LIVE, ORDERS, needs_of
+from app.ui.fleet_health import FleetHealth
 from app.ui.fleet_keys import FLEET_BINDINGS
 from app.ui.fleet_view import RAIL_FROM
 from widgets.line_bar import LineBar
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from widgets.key_bar import Hint
 
 
-class FleetScreen(FleetAsks):
+class FleetScreen(FleetHealth):
     """The first screen: its keys and what they move."""
 
     AUTO_FOCUS = ""  # the list that has the keys depends on the width
@@ -195,16 +195,6 @@ class FleetScreen(FleetAsks):
     def hide_prefix(self) -> None:
         """Show where the keys go again."""
         self.set_prefix(False)
-
-    @on(TerminalView.StateChanged)
-    def show_terminal_state(self, message: TerminalView.StateChanged) -> None:
-        """Say in the pane's header when its terminal is out of order."""
-        message.stop()
-        for slot in self.slots:
-            if slot.view is message.view:
-                broken = message.state in ("restarting", "lost", "broken")
-                slot.trouble = (message.message or message.state) if broken else ""
-        self.show_panes()
 
     @on(TerminalView.PrefixCommand)
     async def run_prefix_command(self, message: TerminalView.PrefixCommand) -> None:

@@ -235,15 +235,25 @@ async def test_a_session_that_was_removed_elsewhere_goes_away() -> None:
         await press(pilot, "j")
 
 
-async def test_a_lost_terminal_is_said_in_its_header() -> None:
-    app, _, terminals = workstation()
+async def test_a_lost_terminal_is_said_in_its_header_and_its_keeper_started() -> None:
+    app, fleet, terminals = workstation()
     async with app.run_test(size=SIZE) as pilot:
         await settle(pilot)
         listener = terminals.feeds["s1"].listener
         assert listener is not None
         listener.feed_state("lost", None, "the keeper went away")
         await settle(pilot)
-        assert app.screen.query(PaneHeader).first().trouble == "the keeper went away"
+        assert app.screen.query(PaneHeader).first().trouble == "reconnects"
+        assert fleet.opened == ["s1"]
+        listener.feed_state("lost", None, "the keeper went away")
+        await settle(pilot)
+        assert fleet.opened == ["s1"]
+        listener.feed_state("broken", None, "Its output ends the engine each time.")
+        await settle(pilot)
+        assert app.screen.query(PaneHeader).first().trouble == "cannot be shown"
+        notice = fleet_of(app).notice
+        assert notice is not None
+        assert notice.text == "Its output ends the engine each time."
         listener.feed_state("live", None, "")
         await settle(pilot)
         assert app.screen.query(PaneHeader).first().trouble == ""

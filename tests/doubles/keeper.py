@@ -259,6 +259,7 @@ class FakeFleet:
         self.stopped: list[str] = []
         self.resumed: list[str] = []
         self.removed: list[str] = []
+        self.opened: list[str] = []
         self.refuse: Exception | None = None
 
     def agents(self) -> tuple[AgentChoice, ...]:
@@ -286,6 +287,7 @@ class FakeFleet:
         """Connect to a keeper."""
         if self.refuse is not None:
             raise self.refuse
+        self.opened.append(session_id)
         return self.keepers[session_id]
 
     async def start(self, agent: str, workspace: Path, name: str) -> str:
