@@ -126,7 +126,9 @@ async def attach(
     except (asyncssh.Error, OSError) as error:
         raise LinkLost(f"The agent's terminal could not be reached: {error}.") from error
     if not first:
-        raise LinkLost("There is no running agent to attach to.", "Start it again: cloche resume ID")
+        raise LinkLost(
+            "There is no running agent to attach to.", "Start it again: cloche resume ID"
+        )
     return Terminal(process, first)
 
 
