@@ -116,6 +116,7 @@ class FleetTasks(FleetView):
                 "y": Choice("delete it", lambda: self._delete(info.id, name)),
                 "escape": Choice("keep it"),
             },
+            read_first=True,
         )
 
     def _delete(self, session_id: str, name: str) -> None:

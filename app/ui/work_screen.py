@@ -91,6 +91,7 @@ class WorkScreen(Screen[None]):
         self._prefix = False
         self._deaf_until = 0.0
         self._error_since = 0.0
+        self._answers_from = 0.0
 
     # Frame
 
@@ -224,6 +225,8 @@ class WorkScreen(Screen[None]):
 
     async def _take_key(self, event: events.Key) -> bool:
         if self._choices is not None:
+            if event.time < self._answers_from:
+                return True
             choice = self._choices.get(event.key)
             self.close_question()
             if choice is not None and choice.run is not None:
@@ -261,9 +264,21 @@ class WorkScreen(Screen[None]):
 
     # Questions and notices
 
-    def ask(self, text: str, choices: Mapping[str, Choice], level: Level = "warning") -> None:
-        """Ask in the notice line; the next key answers, any other key than a choice means no."""
+    def ask(
+        self,
+        text: str,
+        choices: Mapping[str, Choice],
+        level: Level = "warning",
+        *,
+        read_first: bool = False,
+    ) -> None:
+        """Ask in the notice line; the next key answers, any other key than a choice means no.
+
+        `read_first`: nothing brings back what a yes does, so keys that were typed before anybody
+        can have read the question do not count.
+        """
         self._choices = choices
+        self._answers_from = time.monotonic() + DEAF_SECONDS if read_first else 0.0
         self._show(NoticeValue(text, level=level))
         self.refresh_keys()
 

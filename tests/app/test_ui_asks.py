@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 from textual import events
 
 from app.ui.fleet_screen import FleetScreen
-from tests.doubles.pilots import press, settle
+from tests.doubles.pilots import press, press_later, settle
 from tests.doubles.scenes import workstation
-from widgets.ask_strip import COUNT_AFTER
 
 if TYPE_CHECKING:
     from textual.pilot import Pilot
@@ -31,14 +30,6 @@ async def copies(pilot: Pilot[None], terminals: StillTerminals, session: str, te
     listener = terminals.feeds[session].listener
     assert listener is not None
     listener.feed_clipboard(text)
-    await settle(pilot)
-
-
-async def answer(pilot: Pilot[None], key: str) -> None:
-    """Press a key as if the moment after which keys count had passed."""
-    event = events.Key(key, key)
-    event.time += COUNT_AFTER + 0.1
-    pilot.app.post_message(event)
     await settle(pilot)
 
 
@@ -66,7 +57,7 @@ async def test_the_prefix_and_e_answer_and_the_keys_go_back() -> None:
         await copies(pilot, terminals, "s1", "wanted")
         await press(pilot, "ctrl+g", "e")
         assert fleet_of(app).ask_strip.has_focus
-        await answer(pilot, "y")
+        await press_later(pilot, "y")
         assert app.clipboard == "wanted"
         await press(pilot, "b")
         assert terminals.keys("s1") == ["b"]
@@ -83,7 +74,7 @@ async def test_keys_count_a_moment_later_only() -> None:
         assert fleet_of(app).ask_strip.has_focus
         assert app.clipboard == ""
         assert fleet_of(app).ask_strip.shown is not None
-        await answer(pilot, "n")
+        await press_later(pilot, "n")
         assert app.clipboard == ""
         assert fleet_of(app).rail.has_focus
 

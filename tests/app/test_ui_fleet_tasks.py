@@ -8,7 +8,7 @@ from textual.widgets import Input
 from app.errors import AppError
 from app.ui.dialogs import NewSessionDialog
 from app.ui.fleet_screen import FleetScreen
-from tests.doubles.pilots import press, settle, until
+from tests.doubles.pilots import press, press_later, settle, until
 from tests.doubles.scenes import workstation
 from widgets.placard import Placard
 
@@ -64,9 +64,13 @@ async def test_delete_needs_a_stopped_session_and_says_what_is_lost() -> None:
         notice = fleet_of(app).notice
         assert notice is not None
         assert "+210 −34 in 12 files" in notice.text
-        await press(pilot, "d")
+        await press(pilot, "y")
+        assert fleet.removed == [], "typed before the question can have been read"
+        assert fleet_of(app).asking
+        await press_later(pilot, "d")
         assert fleet.removed == []
-        await press(pilot, "d", "y")
+        await press(pilot, "d")
+        await press_later(pilot, "y")
         assert fleet.removed == ["s3"]
         await until(pilot, lambda: fleet_of(app).current is not None)
         assert "s3" not in [info.id for info in app.sessions]

@@ -10,6 +10,7 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from textual import events
 from textual.worker import WorkerCancelled
 
 from app.ui.app import ClocheApp
@@ -84,6 +85,14 @@ async def press(pilot: Pilot[None], *keys: str) -> None:
         await pilot.press(key)
         if running(pilot):
             await settle(pilot)
+    await settle(pilot)
+
+
+async def press_later(pilot: Pilot[None], key: str) -> None:
+    """Press a key as if a second had passed, for what does not count at once."""
+    event = events.Key(key, key if len(key) == 1 else None)
+    event.time += 1.0
+    pilot.app.post_message(event)
     await settle(pilot)
 
 
