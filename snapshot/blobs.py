@@ -19,7 +19,6 @@ from snapshot.errors import SnapshotError, StoreDamaged
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator
     from pathlib import Path
-    from types import TracebackType
 
 DEFAULT_QUOTA: Final = 4 << 30
 """Most bytes of one session's contents: base contents that were read plus the agent's."""
@@ -184,12 +183,7 @@ class BlobWriter:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._file.close()
         with contextlib.suppress(FileNotFoundError):
             os.unlink(self._name)

@@ -15,8 +15,8 @@ from snapshot.errors import SnapshotError, ToolMissing
 from snapshot.tarstream import END, OWNER
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
-    from types import TracebackType
 
 BUFFER: Final = 512 << 10
 """Bytes gathered before they go into the pipe: fewer switches between the two processes."""
@@ -82,8 +82,11 @@ class ImageWriter:
 
     def write(self, *parts: bytes) -> None:
         """Append bytes of the tar stream. Raises SnapshotError when mksquashfs is gone."""
+        size = sum(map(len, parts))
+        if size >= BUFFER:
+            self.flush()  # so that what is large goes as it is: joining it to the rest copies it
         self._buffer += parts
-        self._waiting += sum(map(len, parts))
+        self._waiting += size
         if self._waiting >= BUFFER:
             self.flush()
 
@@ -92,24 +95,29 @@ class ImageWriter:
         self.write(END)
         self.flush()
         self._pipe.close()
-        try:
-            status = self._process.wait(DEADLINE_S)
-        except subprocess.TimeoutExpired as error:
-            raise self._stuck() from error
-        if status != 0:
+        if self._end() != 0:
             raise self._failure()
         self._done = True
 
+    def _end(self) -> int:
+        """Wait for the end of mksquashfs (the pidfd tells of it at once) and give its status."""
+        handle = os.pidfd_open(self._process.pid)
+        try:
+            _await(handle, select.POLLIN, self._stuck)
+        finally:
+            os.close(handle)
+        return self._process.wait()
+
     def flush(self) -> None:
         """Hand everything written so far to mksquashfs."""
-        data = memoryview(b"".join(self._buffer))
+        data = memoryview(self._buffer[0] if len(self._buffer) == 1 else b"".join(self._buffer))
         self._buffer.clear()
         self._waiting = 0
         try:
             while data:
                 data = data[self._write_some(data) :]
         except BrokenPipeError as error:
-            self._process.wait(DEADLINE_S)
+            self._end()
             raise self._failure() from error
 
     def _write_some(self, data: memoryview) -> int:
@@ -117,10 +125,7 @@ class ImageWriter:
         try:
             return os.write(self._pipe.fileno(), data)
         except BlockingIOError:
-            waiting = select.poll()
-            waiting.register(self._pipe, select.POLLOUT)
-            if not waiting.poll(DEADLINE_S * 1000):
-                raise self._stuck() from None
+            _await(self._pipe.fileno(), select.POLLOUT, self._stuck)
             return 0
 
     def _stuck(self) -> SnapshotError:
@@ -147,12 +152,7 @@ class ImageWriter:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         with contextlib.suppress(BrokenPipeError):
             self._pipe.close()
         if self._process.poll() is None:
@@ -161,6 +161,14 @@ class ImageWriter:
         self._errors.close()
         if not self._done:
             self._image.unlink(missing_ok=True)
+
+
+def _await(descriptor: int, event: int, stuck: Callable[[], SnapshotError]) -> None:
+    """Wait for an event of a descriptor; raise what `stuck` makes when it does not come."""
+    waiting = select.poll()
+    waiting.register(descriptor, event)
+    if not waiting.poll(DEADLINE_S * 1000):
+        raise stuck()
 
 
 def _is_full(folder: Path) -> bool:
