@@ -181,7 +181,7 @@ def test_what_a_guest_names_never_becomes_a_path_of_the_host(world: World, tmp_p
             path = os.path.join(place, name)
             assert os.path.realpath(path).startswith(root), path
             assert not os.lstat(path).st_mode & 0o6000
-            assert (folder == root and name == b".git") or b"git" not in name.lower(), path
+            assert (place == root and name == b".git") or b"git" not in name.lower(), path
     assert not (workspace / "pwned").exists()
     for command in ("changes", "diff", "merge", "logs", "ps"):
         shown = world.run(command, *([session] if command != "ps" else []))
