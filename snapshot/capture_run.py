@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shlex
 import time
 from contextlib import ExitStack
 from dataclasses import replace
@@ -19,7 +20,7 @@ from snapshot.capture_report import (
     save_report,
 )
 from snapshot.display import printable
-from snapshot.errors import SnapshotError, WorkspaceRefused
+from snapshot.errors import DISK_FULL, SnapshotError, WorkspaceRefused
 from snapshot.file_reader import PERMISSIONS, TRIES, FileReader, Skip, Torn
 from snapshot.git_capture import GitCapture
 from snapshot.ignore import (
@@ -30,7 +31,7 @@ from snapshot.ignore import (
     UserRules,
     secret_or_excluded,
 )
-from snapshot.image_writer import ImageWriter
+from snapshot.image_writer import ImageWriter, no_room
 from snapshot.manifest import Entry, Manifest
 from snapshot.patterns import IGNORE_FILES
 from snapshot.tarstream import header
@@ -53,13 +54,20 @@ def run(workspace: Path, dest: Path, options: CaptureOptions) -> SnapshotReport:
     except BaseException as error:
         for name in (IMAGE, MANIFEST, REPORT):
             (dest / name).unlink(missing_ok=True)
-        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise SnapshotError(
-                f"The disk is full: the snapshot does not fit into {dest}.",
-                f"Free some space (df -h '{dest}') or leave folders out in .clocheignore.",
-            ) from error
+        if isinstance(error, OSError):
+            raise _not_written(dest, error) from error
         raise
     return report
+
+
+def _not_written(dest: Path, error: OSError) -> SnapshotError:
+    """Say why our own folder did not take the snapshot."""
+    if error.errno in DISK_FULL:
+        return no_room(dest)
+    return SnapshotError(
+        f"The snapshot cannot be written into {dest}: {error.strerror}.",
+        f"Look who may write there: ls -ld {shlex.quote(str(dest))}",
+    )
 
 
 def _settled(workspace: Path, dest: Path, options: CaptureOptions) -> SnapshotReport:
@@ -237,7 +245,7 @@ class _Capture:
         try:
             found = os.lstat(name, dir_fd=directory)
             target = os.readlink(os.fsencode(name), dir_fd=directory)
-        except (FileNotFoundError, OSError) as error:
+        except OSError as error:
             if error.errno in (errno.ENOENT, errno.EINVAL):  # gone, or no link any more
                 return
             raise refused(path, error) from error

@@ -11,6 +11,12 @@ SnapshotError
 
 from __future__ import annotations
 
+import errno
+from typing import Final
+
+DISK_FULL: Final = (errno.ENOSPC, errno.EDQUOT)
+"""How the system says that a disk, or the user's part of it, is full."""
+
 
 class SnapshotError(Exception):
     """Something that `snapshot` could not do.

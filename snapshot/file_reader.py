@@ -15,6 +15,7 @@ from typing import IO, TYPE_CHECKING, Final
 
 from blake3 import blake3
 
+from snapshot.errors import DISK_FULL
 from snapshot.manifest import Entry
 from snapshot.tarstream import header, padding
 from snapshot.walk import FILE_FLAGS, refused
@@ -92,6 +93,8 @@ class FileReader:
                 return self._small(descriptor, found, path)
             return self._large(descriptor, found, path)
         except OSError as error:
+            if error.errno in DISK_FULL:  # our copy of it found no room
+                raise
             raise refused(path, error) from error
         finally:
             os.close(descriptor)

@@ -48,6 +48,14 @@ def clean_environment() -> dict[str, str]:
     return {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C"}
 
 
+def no_room(folder: Path) -> SnapshotError:
+    """Make the error of a full disk."""
+    return SnapshotError(
+        f"The disk is full: the snapshot does not fit into {folder}.",
+        f"Free some space (df -h '{folder}') or leave folders out in .clocheignore.",
+    )
+
+
 class ImageWriter:
     """One image that is being written; leaving the `with` block without `finish` removes it."""
 
@@ -139,10 +147,7 @@ class ImageWriter:
         text = self._errors.read(64 << 10).decode("utf-8", "replace")
         folder = self._image.parent
         if os.strerror(errno.ENOSPC) in text or _is_full(folder):
-            return SnapshotError(
-                f"The disk is full: the snapshot does not fit into {folder}.",
-                f"Free some space (df -h '{folder}') or leave folders out in .clocheignore.",
-            )
+            return no_room(folder)
         last = next((line for line in reversed(text.splitlines()) if line.strip()), "no message")
         return SnapshotError(
             f"mksquashfs failed: {last.strip()[:300]}",

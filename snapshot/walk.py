@@ -10,15 +10,17 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import re
+import shlex
 import stat
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from snapshot.display import printable
 from snapshot.errors import WorkspaceRefused
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Generator
 
 FOLDER_FLAGS: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 FILE_FLAGS: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
@@ -26,6 +28,9 @@ FILE_FLAGS: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK |
 
 OPEN_FOLDERS: Final = 64
 """Most folders of one path that stay open; higher ones are opened again when the walk returns."""
+
+_SPECIAL: Final = re.compile(r"[\\*?\[ ]")
+"""What a pattern of an ignore file takes for something else than itself."""
 
 _GONE: Final = (FileNotFoundError, NotADirectoryError)
 
@@ -42,8 +47,13 @@ class Folder:
 
     def child(self, name: str) -> bytes:
         """Give the path of `name` in this folder, relative to the tree's root."""
-        raw = os.fsencode(name)
-        return self.path + b"/" + raw if self.path else raw
+        return joined(self.path, name)
+
+
+def joined(folder: bytes, name: str) -> bytes:
+    """Give the path of `name` in `folder` (b"" is the root)."""
+    raw = os.fsencode(name)
+    return folder + b"/" + raw if folder else raw
 
 
 @dataclass(slots=True)
@@ -51,10 +61,11 @@ class _Frame:
     path: bytes
     descriptor: int | None
     identity: tuple[int, int]
-    names: list[str]
+    names: list[str] = field(default_factory=list[str])
+    """Sub-folders that are still to be entered, the next one last."""
 
 
-def walk(root: int, choose: Callable[[Folder], list[str]]) -> Iterator[Folder]:
+def walk(root: int, choose: Callable[[Folder], list[str]]) -> Generator[Folder]:
     """Yield the root folder and every folder below it, parents first, in order of names.
 
     `root` is an open descriptor that stays the caller's. `choose` is asked after the caller has
@@ -65,8 +76,9 @@ def walk(root: int, choose: Callable[[Folder], list[str]]) -> Iterator[Folder]:
     try:
         folder = _open(root, ".", b"")
         while folder is not None:
+            stack.append(_frame(folder))  # first: whatever the caller raises, the folder is closed
             yield folder
-            stack.append(_frame(folder, choose(folder)))
+            stack[-1].names = choose(folder)[::-1]
             _close_far(stack)
             folder = _next(root, stack)
     finally:
@@ -114,13 +126,22 @@ def read_regular(
 
 
 def refused(path: bytes, error: OSError) -> WorkspaceRefused:
-    """Say which path of the workspace cannot be read and what to do."""
-    shown = printable(path) or "."
-    right = "u+rx" if isinstance(error, PermissionError) and shown.endswith("/") else "u+r"
+    """Say which path of the workspace (a folder's ends in a slash) cannot be read, what to do.
+
+    The name is whoever's who wrote into the workspace, and the hint is pasted into a shell.
+    """
+    if path in (b"", b"/"):
+        return WorkspaceRefused(
+            f"The workspace cannot be read: {error.strerror}.",
+            "In the workspace, run: chmod u+rx .",
+        )
+    shown = printable(path)
+    right = "u+rx" if shown.endswith("/") else "u+r"
+    pattern = "/" + _SPECIAL.sub(r"\\\g<0>", shown)
     return WorkspaceRefused(
         f"'{shown}' in the workspace cannot be read: {error.strerror}.",
-        f"Run: chmod {right} '{shown}' in the workspace, or leave it out: "
-        f"echo '/{shown}' >> .clocheignore",
+        f"In the workspace, run: chmod {right} {shlex.quote('./' + shown)}"
+        f" || echo {shlex.quote(pattern)} >> .clocheignore",
     )
 
 
@@ -147,9 +168,9 @@ def _name_of(entry: os.DirEntry[str]) -> str:
     return entry.name
 
 
-def _frame(folder: Folder, names: list[str]) -> _Frame:
+def _frame(folder: Folder) -> _Frame:
     found = folder.stat
-    return _Frame(folder.path, folder.descriptor, (found.st_dev, found.st_ino), names[::-1])
+    return _Frame(folder.path, folder.descriptor, (found.st_dev, found.st_ino))
 
 
 def _close_far(stack: list[_Frame]) -> None:
@@ -167,27 +188,26 @@ def _next(root: int, stack: list[_Frame]) -> Folder | None:
     """Enter the next sub-folder of the deepest frame that has one left."""
     while stack:
         frame = stack[-1]
-        if frame.names and _reopened(root, frame):
-            name = frame.names.pop()
-            raw = os.fsencode(name)
-            path = frame.path + b"/" + raw if frame.path else raw
-            folder = _open(frame.descriptor or 0, name, path)
-            if folder is not None:
-                return folder
-        else:
+        parent = _reopened(root, frame) if frame.names else None
+        if parent is None:
             _close(stack.pop())
+            continue
+        name = frame.names.pop()
+        folder = _open(parent, name, joined(frame.path, name))
+        if folder is not None:
+            return folder
     return None
 
 
-def _reopened(root: int, frame: _Frame) -> bool:
-    """Whether the frame's folder is open (again) and still the one that was listed."""
+def _reopened(root: int, frame: _Frame) -> int | None:
+    """Give the frame's folder, opened again if need be; None when another one is there now."""
     if frame.descriptor is not None:
-        return True
+        return frame.descriptor
     with contextlib.suppress(OSError):  # moved away meanwhile: what is left of it is not walked
         descriptor = open_below(root, frame.path)
         found = os.fstat(descriptor)
         if (found.st_dev, found.st_ino) == frame.identity:
             frame.descriptor = descriptor
-            return True
+            return descriptor
         os.close(descriptor)
-    return False
+    return None
