@@ -48,6 +48,7 @@ class Glyphs:
     rename: str = "→"
     map: str = "▐"
     keys: str = "⌨"
+    back: str = "↑"
 
 
 UNICODE = Glyphs()
@@ -87,5 +88,6 @@ ASCII = Glyphs(
     rename=">",
     map="|",
     keys="@",
+    back="^",
 )
 """The set for terminals without UTF-8."""

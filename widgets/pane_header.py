@@ -28,16 +28,21 @@ class PaneHeader(LineView):
         self.row: SessionRow | None = None
         self.active = False
         self.trouble = ""
+        self.back = 0
 
     def on_mount(self) -> None:
         """One row."""
         super().on_mount()
         self.set_row_count(1)
 
-    def show(self, row: SessionRow, *, active: bool, trouble: str = "") -> None:
-        """Show a session; `active`: its pane has the keys; `trouble`: what ails its terminal."""
-        if (row, active, trouble) != (self.row, self.active, self.trouble):
-            self.row, self.active, self.trouble = row, active, trouble
+    def show(self, row: SessionRow, *, active: bool, trouble: str = "", back: int = 0) -> None:
+        """Show a session.
+
+        `active`: its pane has the keys; `trouble`: what ails its terminal; `back`: lines of newer
+        output below what is shown.
+        """
+        if (row, active, trouble, back) != (self.row, self.active, self.trouble, self.back):
+            self.row, self.active, self.trouble, self.back = row, active, trouble, back
             self.redraw()
 
     def draw_row(self, row: int, width: int) -> Strip:
@@ -55,6 +60,10 @@ class PaneHeader(LineView):
         ]
         if self.active:
             left.append((f"  {self.glyphs.keys}", paint("accent", on, "b")))
+        if self.back:
+            noun = "line" if self.back == 1 else "lines"
+            text = f"  {self.glyphs.back} {self.back} {noun} back"
+            left.append((text, paint("warning", on, "b")))
         if self.trouble:
             text = f"  {self.glyphs.stalled} {self.trouble}"
             left.append((text, paint("warning", on)))

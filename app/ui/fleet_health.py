@@ -48,6 +48,19 @@ class FleetHealth(FleetAsks):
             self._woken.discard(slot.session_id)
         self.show_panes()
 
+    @on(TerminalView.Scrolled)
+    def show_scrolled(self, message: TerminalView.Scrolled) -> None:
+        """Say in the pane's header how much newer output is out of sight."""
+        message.stop()
+        slot = next((slot for slot in self.slots if slot.view is message.view), None)
+        feed = message.view.feed
+        if slot is None or feed is None:
+            return
+        scroll = feed.scroll
+        below = scroll.total - scroll.offset - feed.rows
+        slot.back = 0 if scroll.at_end else max(1, below)
+        self.show_panes()
+
     def _wake(self, slot: PaneSlot) -> None:
         """Start the keeper of a machine that runs, once; the terminal comes back by itself."""
         info = self.info_of(slot.session_id)

@@ -42,6 +42,8 @@ class PaneSlot(Vertical):
         self.session_id = ""
         self.trouble = ""
         """Why the terminal does not show what the agent shows, or empty."""
+        self.back = 0
+        """Lines of newer output below what the terminal shows."""
         self._live = False
         self._view: Widget | None = None
 
@@ -65,7 +67,9 @@ class PaneSlot(Vertical):
         live = info.state in LIVE and info.state != "starting"
         if info.id != self.session_id or live != self._live:
             self._change_view(info.id, live=live)
-        self.query_one(PaneHeader).show(row, active=self.has_keys, trouble=self.trouble)
+        self.query_one(PaneHeader).show(
+            row, active=self.has_keys, trouble=self.trouble, back=self.back
+        )
         if not live:
             self._explain(info, row)
 
@@ -76,7 +80,7 @@ class PaneSlot(Vertical):
         if self._view is not None:
             self._view.remove()
             self._view = None
-        self.session_id, self._live, self.trouble = session_id, live, ""
+        self.session_id, self._live, self.trouble, self.back = session_id, live, "", 0
         self.query_one(Placard).display = not live
         if live:
             self._view = self._view_of(session_id)

@@ -18,6 +18,7 @@ from widgets.key_bar import KeyBar
 from widgets.pane_header import PaneHeader
 from widgets.session_rail import NeedsList, SessionStrip
 from widgets.terminal import TerminalView
+from widgets.terminal_feed import Scroll
 from widgets.top_bar import TopBar
 
 if TYPE_CHECKING:
@@ -257,6 +258,21 @@ async def test_a_lost_terminal_is_said_in_its_header_and_its_keeper_started() ->
         listener.feed_state("live", None, "")
         await settle(pilot)
         assert app.screen.query(PaneHeader).first().trouble == ""
+
+
+async def test_a_page_that_is_scrolled_back_says_so() -> None:
+    app, _, terminals = workstation()
+    async with app.run_test(size=SIZE) as pilot:
+        await settle(pilot)
+        feed = terminals.feeds["s1"]
+        feed.scroll = Scroll(offset=100, total=142, at_end=False)
+        feed.put("old")
+        await settle(pilot)
+        assert "↑ 12 lines back" in screen_text(pilot)
+        feed.scroll = Scroll(offset=112, total=142, at_end=True)
+        feed.put("new")
+        await settle(pilot)
+        assert "lines back" not in screen_text(pilot)
 
 
 async def test_terminals_that_cannot_be_shown_are_an_error_with_a_fix() -> None:
