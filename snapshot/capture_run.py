@@ -35,6 +35,7 @@ from snapshot.image_writer import ImageWriter, no_room
 from snapshot.manifest import Entry, Manifest
 from snapshot.patterns import IGNORE_FILES
 from snapshot.tarstream import header
+from snapshot.temp_names import is_temp_name
 from snapshot.walk import FOLDER_FLAGS, Folder, read_regular, refused, walk
 
 if TYPE_CHECKING:
@@ -201,6 +202,9 @@ class _Capture:
     ) -> bool:
         """Judge one path and note it when the agent does not get it."""
         if is_dir and self._own and self._is_own(item):
+            return True
+        if is_temp_name(os.fsencode(item.name)):
+            self._skipped.append((path, "left by an interrupted merge"))
             return True
         verdict = secret_or_excluded(self._user, path, is_dir)
         if verdict == "heavy" and self._git.holds_tracked(path):

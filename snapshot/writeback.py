@@ -8,18 +8,18 @@ parts are `writeback_plan` (compare and decide), `writeback_layout` (order), `wr
 
 from __future__ import annotations
 
+from .temp_names import is_temp_name
 from .undo import UndoOutcome, undo_merge
 from .writeback_ops import MergePlan, Refusal
-from .writeback_revert import TEMP_PREFIX
 from .writeback_run import MergeOutcome, Recovered, recover, run_merge, workspace_lock
 
 __all__ = [
-    "TEMP_PREFIX",
     "MergeOutcome",
     "MergePlan",
     "Recovered",
     "Refusal",
     "UndoOutcome",
+    "is_temp_name",
     "recover",
     "run_merge",
     "undo_merge",

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Final
 
 from . import renameat
 from .errors import MergeAborted
+from .temp_names import temp_name
 from .writeback_journal import Journal, drop_images, write_attributes
-from .writeback_revert import Place, Reverter, exchange, is_old, temp_name
+from .writeback_revert import Place, Reverter, exchange, is_old
 from .writeback_stage import copy_out, stage
 from .writeback_tree import BECAME_OTHER, Blocked, Tree, split_last
 

@@ -12,6 +12,7 @@ import stat
 from typing import TYPE_CHECKING, Final
 
 from . import renameat
+from .temp_names import BACKUP, temp_name
 from .writeback_ops import Op, Refusal
 from .writeback_stage import copy_out
 from .writeback_tree import Blocked, Tree, look_at, split_last
@@ -20,18 +21,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-TEMP_PREFIX: Final = b".cloche-"
-"""Begins every temporary name in a workspace; watchers and captures leave such names out."""
-
 Place = tuple[int, bytes]
 """An open folder and a name in it."""
 
 _CHANGED: Final = "you changed it after it was written; it was left"
-
-
-def temp_name(merge: str, number: int) -> bytes:
-    """Return the temporary name of a step."""
-    return TEMP_PREFIX + f"{merge}-{number}".encode()
 
 
 class Reverter:
@@ -210,7 +203,7 @@ def exchange(temp: Place, place: Place) -> None:
     try:
         renameat.exchange(*temp, *place)
     except renameat.Unsupported:
-        backup = temp[1] + b".old"
+        backup = temp[1] + BACKUP
         os.link(place[1], backup, src_dir_fd=place[0], dst_dir_fd=temp[0], follow_symlinks=False)
         os.rename(temp[1], place[1], src_dir_fd=temp[0], dst_dir_fd=place[0])
         os.rename(backup, temp[1], src_dir_fd=temp[0], dst_dir_fd=temp[0])
@@ -218,7 +211,7 @@ def exchange(temp: Place, place: Place) -> None:
 
 def _unlink_backup(fd: int, temp: bytes) -> None:
     """Finish or forget a swap by hard link that was interrupted between its renames."""
-    backup = temp + b".old"
+    backup = temp + BACKUP
     if look_at(fd, backup).kind == "none":
         return
     if look_at(fd, temp).kind == "none":
