@@ -110,7 +110,7 @@ def find(workspace: bytes, tree: bytes, directory: int) -> tuple[Dir, Dir] | str
         return here, here
     path = os.path.realpath(os.path.join(here.path, pointer.strip()))
     administration = os.path.join(path, b"worktrees")
-    if os.path.dirname(here.path) != administration and not _inside(path, workspace):
+    if os.path.dirname(here.path) != administration and not is_inside(path, workspace):
         here.close()
         return "its commondir leads to another repository"
     common = Dir.open(path)
@@ -134,7 +134,7 @@ def _own(workspace: bytes, tree: bytes, directory: int) -> Dir | str:
     folder = Dir.open(path)
     if folder is None:
         return "the folder that .git points to is not there"
-    if _inside(path, workspace) or _points_back(folder, tree):
+    if is_inside(path, workspace) or _points_back(folder, tree):
         return folder
     folder.close()
     return "the folder that .git points to lies elsewhere and does not point back"
@@ -157,5 +157,6 @@ def _points_back(folder: Dir, tree: bytes) -> bool:
     return False
 
 
-def _inside(path: bytes, folder: bytes) -> bool:
+def is_inside(path: bytes, folder: bytes) -> bool:
+    """Whether `path` is `folder` or lies below it, both being absolute and without links."""
     return path == folder or path.startswith(folder.rstrip(b"/") + b"/")

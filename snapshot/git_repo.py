@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from snapshot.display import printable
 from snapshot.git_config import BadConfig, parse
-from snapshot.git_dir import Dir, find
+from snapshot.git_dir import Dir, find, is_inside
 from snapshot.git_history import Objects, TooManyFiles, head_entries
 from snapshot.git_index import MAX_BYTES as MAX_INDEX
 from snapshot.git_index import GitIndex, UnreadableIndex
@@ -69,15 +69,23 @@ class GitLeftOut(Exception):
 class GitRepo:
     """One repository of the workspace, read when the walk comes to it."""
 
-    def __init__(self, folder: bytes, own: Dir, common: Dir, borrowed: dict[object, bytes]) -> None:
+    def __init__(
+        self,
+        workspace: bytes,
+        folder: bytes,
+        own: Dir,
+        common: Dir,
+        borrowed: dict[object, bytes],
+    ) -> None:
         """Read what must be of one moment: HEAD, refs and index, before any object.
 
-        `folder` is the working tree in the workspace, `own` its git folder, `common` the one that
-        holds refs and objects (the same but for a linked worktree), `borrowed` the object folders
-        that the image holds already, by identity. Raises GitLeftOut.
+        `workspace` is its real absolute path, `folder` the working tree in it, `own` the tree's git
+        folder, `common` the one that holds refs and objects (the same but for a linked worktree),
+        `borrowed` the object folders that the image holds already, by identity. Raises GitLeftOut.
         """
         self.folder = folder
         self.notices: list[str] = []
+        self._workspace = workspace
         self._own, self._common, self._borrowed = own, common, borrowed
         self._config, self._hash = self._read_config()
         self._head = self._read_ref(own, b"HEAD")
@@ -214,6 +222,13 @@ class GitRepo:
         known = {first.identity}
         while waiting and len(found) <= MAX_ALTERNATES:
             for path in _alternates(waiting.pop()):
+                if self.folder and not is_inside(path, self._workspace):
+                    # nobody chose this for the workspace: it came with whatever lies in there
+                    self.notices.append(
+                        f"Git objects of {printable(path)}, from which '{self._shown}' borrows,"
+                        " lie outside of the workspace and were left out."
+                    )
+                    continue
                 folder = Dir.open(path)
                 if folder is None or folder.identity in known:
                     self._cannot_borrow(path, folder)
@@ -324,7 +339,7 @@ def open_repo(
     if isinstance(found, str):
         raise GitLeftOut(found)
     try:
-        return GitRepo(folder, *found, borrowed)
+        return GitRepo(workspace, folder, *found, borrowed)
     except BaseException:
         for item in found:
             item.close()

@@ -115,6 +115,22 @@ def test_borrowed_objects_go_along(tmp_path: Path) -> None:
     works(tree)
 
 
+def test_a_nested_repository_borrows_nothing_from_outside(tmp_path: Path) -> None:
+    other = private(tmp_path)
+    workspace = repository(tmp_path / "ws", FILES)
+    nested = repository(workspace / "libs/inner", {"i.txt": "i\n"})
+    write(nested, {".git/objects/info/alternates": f"{other}/.git/objects\n"})
+    shared = repository(workspace / "other", {"o.txt": "o\n"})
+    git(workspace, "clone", "-q", "--shared", str(shared), "borrower")
+
+    tree, report = guest(workspace, tmp_path)
+
+    secret = git(other, "rev-parse", "HEAD").strip()
+    assert not list(tree.rglob(secret[2:]))
+    assert [str(other) in notice for notice in report.notices].count(True) == 1
+    works(tree / "borrower")  # what lies in the workspace may be borrowed from
+
+
 def private(tmp_path: Path) -> Path:
     return repository(tmp_path / "private", {"secret.txt": TOKEN})
 
