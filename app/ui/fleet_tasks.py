@@ -70,7 +70,8 @@ class FleetTasks(FleetView):
         if info is not None and info.state in LIVE:
             name = safe_name(info.name or info.id).text
             word = "is working" if info.agent_state == "working" else f"is {info.agent_state}"
-            text = f"Stop {name}? Its agent {word} and ends; {self._changes_text(info)} stay."
+            kept = f"{self._changes_text(info)} stay" if info.changes.files else "nothing is lost"
+            text = f"Stop {name}? Its agent {word} and ends; {kept}."
             self.ask(
                 text,
                 {
@@ -82,8 +83,6 @@ class FleetTasks(FleetView):
     def _changes_text(self, info: SessionInfo) -> str:
         counts = info.changes
         noun = "file" if counts.files == 1 else "files"
-        if not counts.files:
-            return "no changes"
         return f"+{counts.added} {self.glyphs.minus}{counts.removed} in {counts.files} {noun}"
 
     def _stop(self, session_id: str, name: str) -> None:

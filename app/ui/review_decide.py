@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from app.protocol import Decide
+from app.services.documents import key_of
 from app.ui.review_facts import next_open, safe_to_accept, units_of
 from app.ui.review_view import ReviewView
 from snapshot.safe_text import safe_name
@@ -28,6 +29,9 @@ class ReviewDecide(ReviewView):
             return
         if change.note:
             self.say(f"This file cannot be merged: {safe_name(change.note).text}.")
+            return
+        if self.loaded is None or self.loaded.key != key_of(change):
+            self.say("The file is still being read: nothing is decided unseen.")
             return
         if index is None:
             self._decide_file(wanted)

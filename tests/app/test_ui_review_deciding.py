@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 import pytest
+from textual import events
 
 from app.errors import AppError
 from tests.doubles.pilots import settle, until
@@ -163,3 +165,28 @@ async def test_a_decision_that_is_refused_is_said_and_stays_open(review: Review)
     await review.keys("space")
     assert "That hunk is gone" in review.notice
     assert review.decisions() == ["open"] * 4
+
+
+async def test_nothing_is_decided_about_a_file_that_is_not_shown_yet(
+    review: Review, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await review.open(TOKENIZER)
+    gate, blob = asyncio.Event(), review.keeper.blob
+
+    async def slow(digest: str) -> bytes:
+        await gate.wait()
+        return await blob(digest)
+
+    monkeypatch.setattr(review.keeper, "blob", slow)
+    for key in ("right_curly_bracket", "space"):
+        review.app.post_message(events.Key(key, None))
+    await review.pilot.pause()
+    await review.app.turns.settled()
+    assert "still being read" in review.notice
+    assert review.keeper.decided == []
+    gate.set()
+    await settle(review.pilot)
+    await review.keys("space")
+    assert [decision.path for step in review.keeper.decided for decision in step] == [
+        "src/quotes.py"
+    ]
