@@ -37,24 +37,24 @@ def exchange(from_fd: int, old: bytes, to_fd: int, new: bytes) -> None:
     _renameat2(from_fd, old, to_fd, new, _EXCHANGE)
 
 
-def move(from_fd: int, old: bytes, to_fd: int, new: bytes) -> None:
+def move(from_fd: int, old: bytes, to_fd: int, new: bytes) -> bool:
     """Rename; fails with FileExistsError where the new name is taken.
 
     Where the file system cannot promise that, a hard link can (for files and links), and a new
-    folder of that name proves that there was none.
+    folder of that name proves that there was none. Returns whether it was one step.
     """
     try:
         _renameat2(from_fd, old, to_fd, new, _NOREPLACE)
     except Unsupported:
         _move_by_link(from_fd, old, to_fd, new)
+        return False
+    return True
 
 
 def _move_by_link(from_fd: int, old: bytes, to_fd: int, new: bytes) -> None:
     try:
         os.link(old, new, src_dir_fd=from_fd, dst_dir_fd=to_fd, follow_symlinks=False)
-    except IsADirectoryError:
-        os.mkdir(new, dir_fd=to_fd)
-    except PermissionError:
+    except (IsADirectoryError, PermissionError):
         # EPERM: a folder cannot be linked; an empty one in its place is replaced by the rename
         os.mkdir(new, dir_fd=to_fd)
     else:

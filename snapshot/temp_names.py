@@ -11,7 +11,7 @@ TEMP_PREFIX: Final = b".cloche-"
 BACKUP: Final = b".old"
 """Ends the second temporary name of a swap by hard link."""
 
-_NAME: Final = re.compile(rb"\.cloche-\d{8}-\d{6}-[0-9a-f]{8}-\d+(?:\.old)?")
+_NAME: Final = re.compile(rb"\.cloche-\d{8}-\d{6}-[0-9a-f]{8}(?:-undo)?-\d+(?:\.old)?")
 
 
 def temp_name(merge: str, number: int) -> bytes:

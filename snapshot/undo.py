@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from .errors import DecisionUnknown, MergeAborted, StoreDamaged, WorkspaceRefused
 from .writeback_commit import Drift
-from .writeback_journal import Journal, Record, read_exactly, read_journal
-from .writeback_ops import MergePlan, Refusal, Side, Wish
+from .writeback_journal import Record, note_state, read_exactly, read_journal
+from .writeback_ops import Done, MergePlan, Refusal, Side, Wish
 from .writeback_plan import ALREADY, make_plan
 from .writeback_run import carry_out, new_merge_id, recover, workspace_lock
 from .writeback_tree import Entry, Tree
@@ -36,6 +36,7 @@ class UndoOutcome:
     merge: str
     restored: tuple[bytes, ...]
     conflicts: tuple[Refusal, ...]
+    notices: tuple[Refusal, ...] = ()
 
 
 class _Change(NamedTuple):
@@ -174,18 +175,14 @@ def _read_image(image: Path) -> bytes:
 def _undo(
     tree: Tree, record: Record, plan: MergePlan, merges_dir: Path, tick: Callable[[str], None]
 ) -> UndoOutcome:
-    late: list[Refusal] = []
+    done = Done([], [])
     if plan.ops:
         again = f"{new_merge_id()}{UNDO_SUFFIX}"
-        late = carry_out(tree, plan, merges_dir / again, again, tick)
+        done = carry_out(tree, plan, merges_dir / again, again, tick)
     stuck = [refusal for refusal in plan.skipped if refusal.reason != ALREADY]
-    conflicts = (*plan.conflicts, *stuck, *late)
+    conflicts = (*plan.conflicts, *stuck, *done.late)
     if not conflicts:
-        journal = Journal.reopen(record.folder)
-        try:
-            journal.reach("UNDONE")
-        finally:
-            journal.close()
+        note_state(record.folder, "UNDONE")
     named = {refusal.path for refusal in conflicts}
     restored = dict.fromkeys(path for path in plan.written if path not in named)
-    return UndoOutcome(record.merge, tuple(restored), conflicts)
+    return UndoOutcome(record.merge, tuple(restored), conflicts, tuple(done.notices))

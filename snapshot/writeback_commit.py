@@ -15,6 +15,7 @@ from . import renameat
 from .errors import MergeAborted
 from .temp_names import temp_name
 from .writeback_journal import Journal, drop_images, write_attributes
+from .writeback_ops import Done, Refusal
 from .writeback_revert import Place, Reverter, exchange, is_old
 from .writeback_stage import copy_out, stage
 from .writeback_tree import BECAME_OTHER, Blocked, Tree, split_last
@@ -23,10 +24,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
     from pathlib import Path
 
-    from .writeback_ops import Op, Refusal
+    from .writeback_ops import Op
 
 _SPARE: Final = 1 << 20
 """Bytes that must stay free besides what a merge writes."""
+
+
+_WHY_WEAKER: Final = (
+    "this file system has no renames that exchange or keep what is there, so a save by another"
+    " program in that very moment may have been lost"
+)
 
 
 class Drift(Exception):
@@ -63,9 +70,11 @@ class Commit:
         self.folder = folder
         self.tick = tick
         self.reverter = Reverter(tree, merge, ops, folder, tick)
+        self.in_pieces = 0
+        """How many steps took more than one rename."""
 
-    def run(self, journal: Journal) -> list[Refusal]:
-        """Do every step; returns what was written by others in the moment of the merge.
+    def run(self, journal: Journal) -> Done:
+        """Do every step and return what there is to tell.
 
         Raises:
             Drift: a path changed; nothing is changed by us.
@@ -101,7 +110,15 @@ class Commit:
         with contextlib.suppress(OSError):
             # If the disk is full this line is missing; recovery then finishes once more.
             journal.reach("DONE")
-        return late
+        return Done(late, self._weaker_guarantee())
+
+    def _weaker_guarantee(self) -> list[Refusal]:
+        if not self.in_pieces:
+            return []
+        what = "step was" if self.in_pieces == 1 else "steps were"
+        return [
+            Refusal(b".", f"{self.in_pieces} {what} done with a weaker guarantee: {_WHY_WEAKER}")
+        ]
 
     def _incomplete(self, left: Sequence[Refusal]) -> MergeAborted:
         names = ", ".join(os.fsdecode(item.path) for item in left)
@@ -174,7 +191,7 @@ class Commit:
         folder, name = split_last(op.path)
         with self._folder(op.temp_dir, op.path) as temp_fd, self._folder(folder, op.path) as fd:
             try:
-                _swap(op, (temp_fd, temp), (fd, name))
+                self.in_pieces += not _swap(op, (temp_fd, temp), (fd, name))
             except (FileExistsError, FileNotFoundError) as error:
                 raise Drift(op.path) from error
             self.tick(f"verify {number}")
@@ -182,14 +199,13 @@ class Commit:
                 raise Drift(op.path)
 
 
-def _swap(op: Op, temp: Place, place: Place) -> None:
-    """Do the one rename of a step."""
+def _swap(op: Op, temp: Place, place: Place) -> bool:
+    """Do the one rename of a step; returns whether the file system could do it in one."""
     if op.post.kind == "none":
-        renameat.move(*place, *temp)
-    elif op.pre.kind == "none":
-        renameat.move(*temp, *place)
-    else:
-        exchange(temp, place)
+        return renameat.move(*place, *temp)
+    if op.pre.kind == "none":
+        return renameat.move(*temp, *place)
+    return exchange(temp, place)
 
 
 @contextlib.contextmanager

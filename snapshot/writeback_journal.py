@@ -84,11 +84,6 @@ class Journal:
             raise
         return journal
 
-    @classmethod
-    def reopen(cls, folder: Path) -> Journal:
-        """Open a journal to append a state."""
-        return cls(folder, os.open(folder / _FILE, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC))
-
     def reach(self, state: State) -> None:
         """Note that a state was reached."""
         self._append({"state": state})
@@ -105,6 +100,15 @@ class Journal:
         while written < len(line):
             written += os.write(self._fd, line[written:])
         os.fsync(self._fd)
+
+
+def note_state(folder: Path, state: State) -> None:
+    """Note in the journal of an earlier merge that a state was reached."""
+    journal = Journal(folder, os.open(folder / _FILE, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC))
+    try:
+        journal.reach(state)
+    finally:
+        journal.close()
 
 
 def _sync_folder(path: Path) -> None:
@@ -213,11 +217,16 @@ def write_attributes(folder: Path, number: int, attributes: dict[str, bytes]) ->
 
 
 def read_exactly(folder: Path, number: int, entry: Entry) -> Exactly:
-    """Return what an entry had besides its content, to give it back."""
+    """Return what an entry had besides its content, to give it back. Raises StoreDamaged."""
+    path = folder / "pre" / f"{number}.xattrs"
     try:
-        text = (folder / "pre" / f"{number}.xattrs").read_text()
+        encoded: dict[str, str] = json.loads(path.read_bytes())
+        pairs = tuple((name, base64.b64decode(value)) for name, value in encoded.items())
     except FileNotFoundError:
-        text = "{}"
-    encoded: dict[str, str] = json.loads(text)
-    pairs = tuple((name, base64.b64decode(value)) for name, value in encoded.items())
+        pairs = ()
+    except (ValueError, TypeError, AttributeError) as error:
+        raise StoreDamaged(
+            f"{path} does not hold what it must.",
+            f"The file is restored without its extended attributes once that is gone: rm '{path}'",
+        ) from error
     return Exactly(entry.mode, entry.uid, entry.gid, pairs)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from blake3 import blake3
 
@@ -21,6 +21,14 @@ class Refusal:
 
     path: bytes
     reason: str
+
+
+class Done(NamedTuple):
+    """What is to be told of steps that were done."""
+
+    late: list[Refusal]
+    """What was written by others in the very moment of the merge."""
+    notices: list[Refusal]
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
+    from .writeback_tree import Entry
+
 Place = tuple[int, bytes]
 """An open folder and a name in it."""
 
@@ -137,7 +139,7 @@ class Reverter:
                 return self._revert_creation(number, op, (temp_fd, temp), (fd, name))
             if op.post.kind == "none":
                 return self._revert_removal(number, op, (temp_fd, temp), (fd, name))
-            return self._revertexchange(number, op, (temp_fd, temp), (fd, name))
+            return self._revert_exchange(number, op, (temp_fd, temp), (fd, name))
 
     def _revert_creation(self, number: int, op: Op, temp: Place, place: Place) -> list[Refusal]:
         staged, now = look_at(*temp), look_at(*place)
@@ -150,12 +152,16 @@ class Reverter:
         if now.kind == "none":
             return []
         if not now.is_same(op.post):
-            return [Refusal(op.path, _CHANGED)]
+            return [] if self._is_back(op.path, now) else [Refusal(op.path, _CHANGED)]
         renameat.move(*place, *temp)
         if look_at(*temp).is_same(op.post) and _try_discard(*temp):
             return []
         renameat.move(*temp, *place)
         return [Refusal(op.path, _CHANGED)]
+
+    def _is_back(self, path: bytes, now: Entry) -> bool:
+        """Return whether an earlier try brought back what another step had taken from there."""
+        return any(op.path == path and now.is_same(op.pre) for op in self.ops)
 
     def _revert_removal(self, number: int, op: Op, temp: Place, place: Place) -> list[Refusal]:
         out = look_at(*temp)
@@ -171,7 +177,7 @@ class Reverter:
             return [self._put_aside(number, op, temp, "its name was taken meanwhile")]
         return []
 
-    def _revertexchange(self, number: int, op: Op, temp: Place, place: Place) -> list[Refusal]:
+    def _revert_exchange(self, number: int, op: Op, temp: Place, place: Place) -> list[Refusal]:
         out = look_at(*temp)
         if out.kind == "none":
             return []
@@ -198,8 +204,11 @@ class Reverter:
         return self._save_late(*temp, number, op)
 
 
-def exchange(temp: Place, place: Place) -> None:
-    """Swap two names; without kernel support by a hard link and a rename (weaker: not one step)."""
+def exchange(temp: Place, place: Place) -> bool:
+    """Swap two names; without kernel support by a hard link and a rename.
+
+    Returns whether it was one step.
+    """
     try:
         renameat.exchange(*temp, *place)
     except renameat.Unsupported:
@@ -207,6 +216,8 @@ def exchange(temp: Place, place: Place) -> None:
         os.link(place[1], backup, src_dir_fd=place[0], dst_dir_fd=temp[0], follow_symlinks=False)
         os.rename(temp[1], place[1], src_dir_fd=temp[0], dst_dir_fd=place[0])
         os.rename(backup, temp[1], src_dir_fd=temp[0], dst_dir_fd=temp[0])
+        return False
+    return True
 
 
 def _unlink_backup(fd: int, temp: bytes) -> None:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final
 
 from .errors import MergeAborted, SnapshotError, WorkspaceRefused
 from .writeback_commit import Commit, Drift
-from .writeback_journal import Journal, Record, drop_images, read_journal
-from .writeback_ops import Refusal
+from .writeback_journal import Journal, Record, drop_images, note_state, read_journal
+from .writeback_ops import Done, Refusal
 from .writeback_revert import Reverter
 from .writeback_tree import Tree
 
@@ -108,18 +108,18 @@ def _write(
     tree: Tree, plan: MergePlan, merges_dir: Path, tick: Callable[[str], None]
 ) -> MergeOutcome:
     """Carry out one plan."""
-    late: list[Refusal] = []
-    merge = ""
+    merge, done = "", Done([], [])
     if plan.ops:
         merge = new_merge_id()
-        late = carry_out(tree, plan, merges_dir / merge, merge, tick)
-    return MergeOutcome(merge, plan.written, (*plan.conflicts, *late), plan.skipped, plan.notices)
+        done = carry_out(tree, plan, merges_dir / merge, merge, tick)
+    conflicts, notices = (*plan.conflicts, *done.late), (*plan.notices, *done.notices)
+    return MergeOutcome(merge, plan.written, conflicts, plan.skipped, notices)
 
 
 def carry_out(
     tree: Tree, plan: MergePlan, folder: Path, merge: str, tick: Callable[[str], None]
-) -> list[Refusal]:
-    """Do a plan's steps with a journal; returns what others wrote in that very moment.
+) -> Done:
+    """Do a plan's steps with a journal and return what there is to tell.
 
     Raises:
         Drift: a path changed since the plan; nothing is changed by us.
@@ -190,19 +190,25 @@ def recover(merges_dir: Path) -> list[Recovered]:
         return []
     recovered: list[Recovered] = []
     for folder in folders:
-        record = read_journal(folder)
-        if record is not None and record.state in _INTERRUPTED:
-            found = _recover_safely(record)
-            recovered += [found] if found else []
+        found = _recover_safely(folder)
+        recovered += [found] if found else []
     return recovered
 
 
-def _recover_safely(record: Record) -> Recovered | None:
+def _recover_safely(folder: Path) -> Recovered | None:
+    """Recover one merge; what stands in the way is told and does not stop the others."""
+    where = str(folder)
     try:
+        record = read_journal(folder)
+        if record is None or record.state not in _INTERRUPTED:
+            return None
+        where = record.workspace
         return _recover(record)
     except SnapshotError as error:
         reason = f"{error.message} {error.hint}"
-        return Recovered(record.merge, False, (Refusal(os.fsencode(record.workspace), reason),))
+    except OSError as error:
+        reason = f"cannot be recovered now: {error.strerror}; it is tried again at the next start"
+    return Recovered(folder.name, False, (Refusal(os.fsencode(where), reason),))
 
 
 def _recover(seen: Record) -> Recovered | None:
@@ -217,11 +223,7 @@ def _recover(seen: Record) -> Recovered | None:
                 return None
             complete = record.state == "COMMITTED"
             left = _bring_to_an_end(Reverter(tree, record.merge, record.ops, record.folder), record)
-            journal = Journal.reopen(record.folder)
-            try:
-                journal.reach("DONE" if complete else "ABORTED")
-            finally:
-                journal.close()
+            note_state(record.folder, "DONE" if complete else "ABORTED")
             if not complete and not left:
                 drop_images(record.folder)
     return Recovered(record.merge, not complete, tuple(left))

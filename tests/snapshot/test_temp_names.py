@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from snapshot.temp_names import BACKUP, is_temp_name, temp_name
+from snapshot.undo import UNDO_SUFFIX
 from snapshot.writeback_run import new_merge_id
 from tests.snapshot.capture_helpers import capture, write
 from tests.snapshot.merge_faults import die, fail_at, full, run_and_die, ticks_of
@@ -16,8 +17,8 @@ if TYPE_CHECKING:
 
 
 def test_names_of_every_step_are_known() -> None:
-    for number in (0, 7, 12345):
-        name = temp_name(new_merge_id(), number)
+    for number, merge in enumerate((new_merge_id(), new_merge_id() + UNDO_SUFFIX)):
+        name = temp_name(merge, number)
         assert is_temp_name(name)
         assert is_temp_name(name + BACKUP)
 

@@ -147,3 +147,13 @@ def test_something_put_in_place_at_any_step_survives(memory_path: Path, victim: 
         assert b"mine\n" in contents or not path.parent.is_dir(), name
         assert not list(made.root.rglob(".cloche-*")), name
         shutil.rmtree(made.root.parent)
+
+
+def test_the_outcome_says_what_only_hard_links_guarantee(memory_path: Path, renames: str) -> None:
+    made = full(memory_path / "x")
+    done = made.merge()
+    undone = made.undo(done.merge)
+    for notices in (done.notices, undone.notices):
+        weaker = [item for item in notices if "weaker guarantee" in item.reason]
+        assert [item.path for item in weaker] == ([b"."] if renames == "links" else [])
+    assert undone.conflicts == ()

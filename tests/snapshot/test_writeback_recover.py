@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import pytest
 
-from snapshot import renameat
+from snapshot import renameat, writeback_run
 from snapshot.errors import StoreDamaged
 from snapshot.writeback import recover
 from tests.snapshot.merge_faults import die, fail_at, full, refuse, run_and_die, ticks_of
@@ -127,6 +128,54 @@ def test_a_damaged_pre_image_is_said_and_nothing_restored(memory_path: Path) -> 
     for image in (made.merges / merge / "pre").iterdir():
         image.write_bytes(b"damaged")
     with pytest.raises(StoreDamaged):
+        made.undo(merge)
+    assert tree_of(made.root) == after
+
+
+def test_a_damaged_journal_does_not_keep_other_merges_from_recovery(memory_path: Path) -> None:
+    made = full(memory_path / "x")
+    before = tree_of(made.root)
+    damaged = made.merges / "0-damaged"
+    damaged.mkdir(parents=True)
+    (damaged / "journal.jsonl").write_text("{}\n\n")
+    number = ticks_of(memory_path / "count").index("sync")
+    run_and_die(lambda: made.merge(tick=fail_at(number, die)))
+
+    told, recovered = recover(made.merges)
+
+    assert (told.merge, told.rolled_back) == ("0-damaged", False)
+    assert "cannot be understood" in told.leftovers[0].reason
+    assert recovered.rolled_back
+    assert recovered.leftovers == ()
+    assert tree_of(made.root) == before
+
+
+def test_a_full_disk_leaves_the_rest_to_the_next_start(
+    memory_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = full(memory_path / "x")
+    number = ticks_of(memory_path / "count").index("sync")
+    run_and_die(lambda: made.merge(tick=fail_at(number, die)))
+
+    def no_room(*_: object) -> NoReturn:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as full_disk:
+        full_disk.setattr(writeback_run, "note_state", no_room)
+        (found,) = recover(made.merges)
+        assert "No space left on device" in found.leftovers[0].reason
+    assert [item.leftovers for item in recover(made.merges)] == [()]
+    assert recover(made.merges) == []
+
+
+def test_damaged_attributes_are_said_and_nothing_restored(memory_path: Path) -> None:
+    made = full(memory_path / "x")
+    merge = made.merge().merge
+    after = tree_of(made.root)
+    images = [path for path in (made.merges / merge / "pre").iterdir() if path.name.isdigit()]
+    for image in images:
+        image.with_name(f"{image.name}.xattrs").write_text('["not", "a", "map"]')
+    with pytest.raises(StoreDamaged, match="xattrs"):
         made.undo(merge)
     assert tree_of(made.root) == after
 
