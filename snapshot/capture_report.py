@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
-import tempfile
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, cast
 
 from snapshot.errors import StoreDamaged
 from snapshot.ignore import IgnoreRules
 from snapshot.manifest import Manifest
+from snapshot.whole_files import whole_file
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -98,17 +97,8 @@ def save_report(dest: Path, report: SnapshotReport) -> None:
     value["skipped"] = [[os.fsdecode(path), reason] for path, reason in report.skipped]
     for name in ("history_cut", "notices", "files", "bytes", "seconds", "hash_seconds"):
         value[name] = getattr(report, name)
-    descriptor, temporary = tempfile.mkstemp(dir=dest, prefix=f".{REPORT}.")
-    try:
-        with os.fdopen(descriptor, "w", encoding="ascii") as file:
-            json.dump(value, file, separators=(",", ":"))
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, dest / REPORT)
-    except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(temporary)
-        raise
+    with whole_file(dest / REPORT) as file:
+        json.dump(value, file, separators=(",", ":"))
 
 
 def load_snapshot(dest: Path) -> SnapshotReport:

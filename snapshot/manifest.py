@@ -11,17 +11,15 @@ written with `surrogateescape`, which JSON's own escapes carry safely.
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
 import sys
-import tempfile
 from array import array
 from bisect import bisect_left
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, cast
 
 from snapshot.errors import StoreDamaged
+from snapshot.whole_files import whole_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -85,8 +83,8 @@ class Manifest:
         names, digests = bytearray(), bytearray()
         previous: bytes | None = None
         for path, entry in entries:
-            if path == previous:
-                raise ValueError(f"{path!r} is listed twice")
+            if previous is not None and path <= previous:
+                raise ValueError(f"{path!r} is listed twice or out of order")
             previous = path
             if entry.target:
                 self._targets[len(self._ends)] = entry.target
@@ -96,7 +94,7 @@ class Manifest:
             self._modes.append(entry.mode & 0o7777)
             self._sizes.append(entry.size)
             self._mtimes.append(entry.mtime_ns)
-            digests += bytes.fromhex(entry.digest) if entry.digest else _NO_DIGEST
+            digests += _digest(entry.digest)
         self._names, self._digests = bytes(names), bytes(digests)
 
     def __len__(self) -> int:
@@ -116,8 +114,6 @@ class Manifest:
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Manifest) and list(self.items()) == list(other.items())
-
-    __hash__ = None  # type: ignore[assignment]
 
     def get(self, path: bytes) -> Entry | None:
         """Give the entry of `path`, or None."""
@@ -164,18 +160,9 @@ class Manifest:
 
     def save(self, path: Path) -> None:
         """Write the file atomically, readable by its owner alone."""
-        descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        try:
-            with os.fdopen(descriptor, "w", encoding="ascii", newline="\n") as file:
-                file.write(json.dumps({"manifest": SCHEMA, "count": len(self)}) + "\n")
-                file.writelines(_line(name, entry) for name, entry in self.items())
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(name, path)
-        except BaseException:
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(name)
-            raise
+        with whole_file(path) as file:
+            file.write(json.dumps({"manifest": SCHEMA, "count": len(self)}) + "\n")
+            file.writelines(_line(name, entry) for name, entry in self.items())
 
     @classmethod
     def load(cls, path: Path) -> Manifest:
@@ -189,7 +176,7 @@ class Manifest:
                 result._fill(_parse(line) for line in iter(lambda: file.readline(MAX_LINE), b""))
                 if len(result) != header["count"]:
                     raise ValueError("entries are missing")
-        except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
             raise StoreDamaged(
                 f"{path} is not a list of a snapshot ({error}).",
                 "Remove the session with: cloche rm ID",
@@ -218,6 +205,13 @@ class Manifest:
     def _find(self, path: bytes) -> int:
         index = self._position(path)
         return index if index < len(self._ends) and self._path(index) == path else -1
+
+
+def _digest(text: str) -> bytes:
+    raw = bytes.fromhex(text) if text else _NO_DIGEST
+    if len(raw) != len(_NO_DIGEST):
+        raise ValueError(f"{text!r} is no blake3 name")
+    return raw
 
 
 def _path_of(item: tuple[bytes, Entry]) -> bytes:

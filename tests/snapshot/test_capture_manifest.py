@@ -113,6 +113,8 @@ def test_refuses_a_path_twice() -> None:
         '{"manifest":1,"count":1}\n["a","file",0,-1,0,"",0]\n',
         '{"manifest":1,"count":1}\n["a","file",0,1,0,"zz",0]\n',
         '{"manifest":1,"count":2}\n["a","dir",0,0,0,"",0]\n["a","dir",0,0,0,"",0]\n',
+        '{"manifest":1,"count":2}\n["b","dir",0,0,0,"",0]\n["a","dir",0,0,0,"",0]\n',
+        '{"manifest":1,"count":1}\n["a","file",0,1,0,"abcd",0]\n',
     ],
 )
 def test_refuses_another_file(text: str, tmp_path: Path) -> None:
