@@ -12,7 +12,7 @@ from app.ui.failures import told
 from app.ui.fleet_facts import LIVE, age
 from app.ui.fleet_view import FleetView
 from app.ui.messages import SessionStarted, TaskDone, TaskFailed
-from app.ui.work_screen import Choice
+from app.ui.speaking import Choice
 from snapshot.safe_text import safe_name
 
 if TYPE_CHECKING:

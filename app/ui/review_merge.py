@@ -16,7 +16,8 @@ from app.ui.messages import (
     MergeUndone,
     TaskFailed,
 )
-from app.ui.work_screen import Choice, WorkScreen
+from app.ui.speaking import Choice
+from app.ui.work_screen import WorkScreen
 
 if TYPE_CHECKING:
     from app.protocol import Changes, MergeReport

@@ -1,40 +1,26 @@
-"""What every screen has: the top line, the notice line, the key line, questions, the prefix."""
+"""What every screen has: the top line, the notice line, the key line, the prefix."""
 
 from __future__ import annotations
 
-import time
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import TYPE_CHECKING, ClassVar
 
 from textual import events, on
 from textual.binding import Binding, BindingType
-from textual.screen import Screen
-from textual.widgets import Input
-from textual.worker import Worker, WorkerState
 
-from app.ui.error_dialog import ErrorDialog
 from app.ui.fleet_facts import top_bar_value
-from widgets.ask_strip import AskStrip
+from app.ui.speaking import SpeakingScreen
 from widgets.key_bar import Hint, KeyBar
-from widgets.notice import NoticeLine, NoticeValue
+from widgets.notice import NoticeLine
 from widgets.top_bar import TopBar
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping, Sequence
+    from collections.abc import Sequence
 
     from textual.app import ComposeResult
     from textual.widget import Widget
 
     from app.protocol import SessionInfo
-    from app.ui.app import ClocheApp
     from themes.glyphs import Glyphs
-    from widgets.notice import Level
-
-DEAF_SECONDS = 0.5
-"""How long nothing must be typed before keys count that a guest's doing brought here."""
-
-NOTICE_SECONDS = 8
-"""How long a notice that is no error stays."""
 
 KEY_NAMES = {
     "left_square_bracket": "[",
@@ -58,16 +44,7 @@ def key_name(key: str) -> str:
     return "+".join(KEY_NAMES.get(part, part) for part in key.split("+"))
 
 
-@dataclass(frozen=True)
-class Choice:
-    """One answer to a question."""
-
-    label: str
-    run: Callable[[], Awaitable[None] | None] | None = None
-    """What happens; None only closes the question."""
-
-
-class WorkScreen(Screen[None]):
+class WorkScreen(SpeakingScreen):
     """The frame of a screen. A question or the prefix takes the next key, wherever the focus is."""
 
     ESCAPE_TO_MINIMIZE = False
@@ -85,20 +62,10 @@ class WorkScreen(Screen[None]):
     ]
 
     def __init__(self, glyphs: Glyphs) -> None:
-        super().__init__()
-        self.glyphs = glyphs
-        self._choices: Mapping[str, Choice] | None = None
+        super().__init__(glyphs)
         self._prefix = False
-        self._deaf_until = 0.0
-        self._error_since = 0.0
-        self._answers_from = 0.0
 
     # Frame
-
-    @property
-    def cloche(self) -> ClocheApp:
-        """The application, with its own type."""
-        return cast("ClocheApp", self.app)  # pyright: ignore[reportUnknownMemberType]
 
     def compose(self) -> ComposeResult:
         """Put the body between the top line and the key line."""
@@ -154,10 +121,6 @@ class WorkScreen(Screen[None]):
                 hints[binding.action] = Hint(shown, binding.description, binding.action, enabled)
         return list(hints.values())
 
-    def focus_owner(self) -> str:
-        """Return who gets all keys now (an agent's name), or an empty text."""
-        return ""
-
     def refresh_keys(self) -> None:
         """Show the keys that work now."""
         bar = self.query_one("#keys", KeyBar)
@@ -178,50 +141,17 @@ class WorkScreen(Screen[None]):
         else:
             bar.show(self.hints(), help_hint)
 
-    @on(NoticeLine.Opened)
-    def open_notice(self, message: NoticeLine.Opened) -> None:
-        """Show details on a click."""
-        message.stop()
-        self.action_details()
-
     @on(KeyBar.Pressed)
     async def press_hint(self, message: KeyBar.Pressed) -> None:
         """Do what a clicked hint says."""
         message.stop()
         await self.run_action(message.action)
 
-    def fall_deaf(self) -> None:
-        """Take no key until nothing was typed for a moment: the keys of an agent came back here.
-
-        The guest chooses that moment, and what is being typed was meant for the agent.
-        """
-        self._deaf_until = time.monotonic() + DEAF_SECONDS
-
-    def _is_deaf(self, event: events.Key | events.Paste) -> bool:
-        if event.time >= self._deaf_until:
-            return False
-        self._deaf_until = event.time + DEAF_SECONDS
-        return True
-
     async def take_typed(self, event: events.Key | events.Paste) -> bool:
         """Give a key to the open question or to the prefix; False when there is none."""
         if self._is_deaf(event):
             return True
         return isinstance(event, events.Key) and await self._take_key(event)
-
-    def _opens_details(self, event: events.Key) -> bool:
-        """Tell whether a key is an enter that somebody pressed who had seen the error line."""
-        notice = self.query_one("#notice", NoticeLine)
-        shown = notice.value is not None and notice.value.level == "error"
-        elsewhere = self.focus_owner() or isinstance(self.focused, Input | AskStrip)
-        late = event.time >= self._error_since + DEAF_SECONDS
-        return shown and event.key == "enter" and late and not elsewhere
-
-    def action_details(self) -> None:
-        """Show the whole text of the error that is said now."""
-        value = self.notice
-        if value is not None and value.level == "error":
-            self.cloche.push_screen(ErrorDialog(value, self.glyphs))
 
     async def _take_key(self, event: events.Key) -> bool:
         if self._choices is not None:
@@ -261,70 +191,6 @@ class WorkScreen(Screen[None]):
         """Show whether the next key is one of Cloche's; a terminal catches that key itself."""
         self._prefix = on
         self.refresh_keys()
-
-    # Questions and notices
-
-    def ask(
-        self,
-        text: str,
-        choices: Mapping[str, Choice],
-        level: Level = "warning",
-        *,
-        read_first: bool = False,
-    ) -> None:
-        """Ask in the notice line; the next key answers, any other key than a choice means no.
-
-        `read_first`: nothing brings back what a yes does, so keys that were typed before anybody
-        can have read the question do not count.
-        """
-        self._choices = choices
-        self._answers_from = time.monotonic() + DEAF_SECONDS if read_first else 0.0
-        self._show(NoticeValue(text, level=level))
-        self.refresh_keys()
-
-    def close_question(self) -> None:
-        """Take the question away."""
-        self._choices = None
-        self._show(None)
-        self.refresh_keys()
-
-    @property
-    def asking(self) -> bool:
-        """True while a question is open."""
-        return self._choices is not None
-
-    def say(self, text: str, hint: str = "", level: Level = "info") -> None:
-        """Say a sentence in the notice line; an error stays until it is closed."""
-        if self._choices is not None:
-            return
-        self._show(NoticeValue(text, hint, level))
-        self._error_since = time.monotonic()
-        if level in ("info", "done"):
-            value = self.query_one("#notice", NoticeLine).value
-            self.set_timer(NOTICE_SECONDS, lambda: self._expire(value))
-
-    def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
-        """Say what a worker met that nobody foresaw: a bug, but the sessions go on."""
-        if event.state is WorkerState.ERROR:
-            error = event.worker.error  # pyright: ignore[reportUnknownMemberType]
-            self.cloche.show_bug(error)
-
-    def _expire(self, value: NoticeValue | None) -> None:
-        notice = self.query_one("#notice", NoticeLine)
-        if notice.value is value and self._choices is None:
-            self._show(None)
-
-    def _show(self, value: NoticeValue | None) -> None:
-        self.query_one("#notice", NoticeLine).show(value)
-
-    @property
-    def notice(self) -> NoticeValue | None:
-        """What the notice line says."""
-        return self.query_one("#notice", NoticeLine).value
-
-    def action_dismiss_notice(self) -> None:
-        """Take the notice away."""
-        self._show(None)
 
     def on_descendant_focus(self, event: events.DescendantFocus) -> None:
         """Show whose keys they are."""

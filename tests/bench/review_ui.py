@@ -26,7 +26,7 @@ from tests.doubles.pilots import settle, until
 from tests.doubles.scenes import sessions, workstation
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Generator, Sequence
 
     from textual.pilot import Pilot
 
@@ -42,7 +42,7 @@ class Turns:
         self.longest = 0.0
 
     @contextmanager
-    def watched(self) -> Iterator[None]:
+    def watched(self) -> Generator[None]:
         """Note the longest turn while this is open."""
         handle = asyncio.events.Handle
         inner = handle._run
@@ -53,7 +53,7 @@ class Turns:
             inner(it)
             self.longest = max(self.longest, time.thread_time() - began)
 
-        handle._run = run  # type: ignore[method-assign]
+        handle._run = run  # type: ignore[method-assign,assignment]
         try:
             yield
         finally:
