@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+import errno
 import json
+import os
 import struct
 import subprocess
-from typing import TYPE_CHECKING
+from pathlib import Path
+from types import SimpleNamespace
+from typing import NoReturn
 
 import pytest
 from hypothesis import given
@@ -15,9 +20,6 @@ from vm.errors import HostLacks
 from vm.machine import disks
 from vm.machine.disks import BadDisk, DiskFull, create_overlay, verify
 from vm.machine.spec import Backing, Disk
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.fixture
@@ -127,3 +129,32 @@ def test_any_header_is_accepted_or_refused(
     path.write_bytes(head.ljust(72, b"\0") + tail)
     with pytest.raises(BadDisk):
         verify(overlay(path, Backing(path, "raw")))
+
+
+async def test_a_cancelled_overlay_leaves_neither_file_nor_process(
+    tmp_path: Path, base: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tool, mark = tmp_path / "qemu-img", tmp_path / "pid"
+    os.mkfifo(mark)
+    tool.write_text(f"#!/bin/sh\necho $$ > '{mark}'; exec sleep 60\n")
+    tool.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    task = asyncio.create_task(create_overlay(tmp_path / "new.qcow2", Backing(base, "raw")))
+    async with asyncio.timeout(10):
+        pid = await asyncio.to_thread(mark.read_text)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert not (tmp_path / "new.qcow2").exists()
+    assert not Path("/proc", pid.strip()).exists()
+
+
+async def test_no_room_for_the_very_file_is_a_full_disk(
+    tmp_path: Path, base: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> NoReturn:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(disks, "os", SimpleNamespace(**{**vars(os), "open": full}))
+    with pytest.raises(DiskFull, match="no room"):
+        await create_overlay(tmp_path / "new.qcow2", Backing(base, "raw"))

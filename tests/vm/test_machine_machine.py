@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import signal
 import sys
@@ -12,7 +13,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.vm.machine_fakes import fake_binary, spec_for
-from vm.errors import BootFailed, HostLacks, ImageMissing, LinkLost, NotStopped
+from vm.errors import BootFailed, HostLacks, ImageMissing, LinkLost, NotStopped, VMError
+from vm.machine import console
 from vm.machine import machine as machine_module
 from vm.machine.disks import DiskFull
 from vm.machine.identity import Identity
@@ -39,6 +41,35 @@ async def test_starts_in_its_own_session_and_stops(tmp_path: Path) -> None:
     await machine.stop()
     assert not machine.running
     assert await machine.wait_exit() == 0
+
+
+async def test_logs_stay_bounded_even_after_one_could_not_be_looked_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trimmed = asyncio.Event()
+    seen: list[Path] = []
+
+    def trim(path: Path) -> bool:
+        seen.append(path)
+        if len(seen) == 1:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        if seen.count(seen[0]) == 2:
+            trimmed.set()
+        return False
+
+    monkeypatch.setattr(machine_module, "HOUSEKEEPING_S", 0.01)
+    monkeypatch.setattr(console, "trim", trim)
+    machine = await Machine.start(spec_for(tmp_path, fake_binary(tmp_path, "good")))
+    async with asyncio.timeout(10):
+        await trimmed.wait()
+    await machine.stop()
+
+
+async def test_a_console_that_cannot_be_made_is_said(tmp_path: Path) -> None:
+    (tmp_path / "console.log").symlink_to("elsewhere")
+    with pytest.raises(VMError, match=r"console\.log") as caught:
+        await Machine.start(spec_for(tmp_path, fake_binary(tmp_path, "good")))
+    assert "ls -ld" in caught.value.hint
 
 
 async def test_survives_close_and_is_adopted(tmp_path: Path) -> None:

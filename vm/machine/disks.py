@@ -7,6 +7,8 @@ chain explicitly, and before each start the headers are read here and must say t
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import errno
 import os
 import shutil
 import struct
@@ -15,6 +17,7 @@ from typing import TYPE_CHECKING
 from vm.errors import HostLacks, VMError
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
     from pathlib import Path
 
     from vm.machine.spec import Backing, Disk, DiskFormat
@@ -57,9 +60,10 @@ async def create_overlay(path: Path, backing: Backing) -> None:
         raise HostLacks("qemu-img is not installed.", "Run: sudo apt install qemu-utils")
     _reserve(path)
     words = ("create", "-q", "-f", "qcow2", "-b", str(backing.path), "-F", backing.format)
-    status, said = await _call(program, *words, str(path))
-    if status != 0:
-        raise _failure(path, said)
+    with _removed_unless_whole(path):
+        status, said = await _call(program, *words, str(path))
+        if status != 0:
+            raise _failure(path, said)
 
 
 def _reserve(path: Path) -> None:
@@ -67,15 +71,28 @@ def _reserve(path: Path) -> None:
     try:
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600))
     except OSError as error:
-        raise BadDisk(f"{path} could not be made: {error.strerror}.") from error
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise disk_full(path) from error
+        raise BadDisk(
+            f"{path} could not be made: {error.strerror}.", f"Look at it: ls -ld '{path.parent}'"
+        ) from error
+
+
+@contextlib.contextmanager
+def _removed_unless_whole(path: Path) -> Generator[None]:
+    try:
+        yield
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise
 
 
 def _failure(path: Path, said: str) -> VMError:
-    """Remove what qemu-img left and say what went wrong."""
-    path.unlink(missing_ok=True)
+    """Say what went wrong in qemu-img."""
     if "No space left" in said:
         return disk_full(path)
-    return BadDisk(f"qemu-img could not make {path}: {said.strip()[-300:]}")
+    message = f"qemu-img could not make {path}: {said.strip()[-300:]}"
+    return BadDisk(message, "Look whether qemu-img works: cloche doctor")
 
 
 def disk_full(path: Path) -> DiskFull:
@@ -96,9 +113,11 @@ async def _call(program: str, *arguments: str) -> tuple[int, str]:
         async with asyncio.timeout(QEMU_IMG_TIMEOUT_S):
             said, _ = await process.communicate()
     except TimeoutError:
-        process.kill()
-        await process.communicate()
         return 1, f"no answer within {QEMU_IMG_TIMEOUT_S:g} s"
+    finally:
+        if process.returncode is None:  # out of time, or the caller was cancelled
+            process.kill()
+            await process.communicate()
     return process.returncode or 0, said.decode(errors="replace")
 
 

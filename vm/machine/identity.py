@@ -74,7 +74,7 @@ class Identity:
                 file.flush()
                 os.fsync(handle)
             draft.replace(path)
-        except OSError:
+        except BaseException:
             draft.unlink(missing_ok=True)
             raise
 

@@ -67,8 +67,10 @@ class Machine:
         try:
             qmp = await _first_answer(process, spec, deadline_s)
         except BaseException:
-            await _end(process)
-            process.close()
+            try:
+                await _end(process)
+            finally:
+                process.close()
             raise
         return cls(spec, process, started or 0, qmp)
 
@@ -153,8 +155,9 @@ class Machine:
         """Bound what guest and QEMU print, as long as somebody holds the machine."""
         while True:
             await asyncio.sleep(HOUSEKEEPING_S)
-            console.trim(self.spec.console)
-            console.trim(self.spec.log)
+            for path in (self.spec.console, self.spec.log):
+                with contextlib.suppress(OSError):  # the next round may do; an end would unbound it
+                    console.trim(path)
 
 
 def _launch(spec: MachineSpec) -> Process:
@@ -163,14 +166,25 @@ def _launch(spec: MachineSpec) -> Process:
     if program is None:
         raise HostLacks(f"{spec.binary} is not installed.", "Run: sudo apt install qemu-system-x86")
     _check_files(spec)
-    for stale in (spec.qmp_socket, spec.control_socket, spec.bulk_socket):
-        stale.unlink(missing_ok=True)
-    # made here, so that it is ours alone; QEMU appends
-    os.close(os.open(spec.console, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600))
+    _make_room(spec)
     try:
         return Process(spawn([program, *arguments[1:]], spec.log))
     except OSError as error:
         raise HostLacks(f"{program} could not be started: {error.strerror}.") from error
+
+
+def _make_room(spec: MachineSpec) -> None:
+    """Remove what an earlier machine left and make the console, so that it is ours alone."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
+    try:
+        for stale in (spec.qmp_socket, spec.control_socket, spec.bulk_socket):
+            stale.unlink(missing_ok=True)
+        os.close(os.open(spec.console, flags, 0o600))  # QEMU appends to it
+    except OSError as error:
+        raise VMError(
+            f"{error.filename} cannot be used: {error.strerror}.",
+            f"Look at it: ls -ld '{error.filename}'",
+        ) from error
 
 
 def _check_files(spec: MachineSpec) -> None:
