@@ -97,15 +97,19 @@ class BaseReader:
         timer.start()
         try:
             with process:
-                for path in paths:
-                    self._take(path, process.stdout)
-        except BaseException:
-            process.kill()
-            raise
+                self._take_all(paths, process)
         finally:
             timer.cancel()
         if process.returncode != 0:
             raise self._damaged(paths[-1])
+
+    def _take_all(self, paths: Sequence[bytes], process: subprocess.Popen[bytes]) -> None:
+        try:
+            for path in paths:
+                self._take(path, process.stdout)
+        except BaseException:
+            process.kill()  # here, for leaving the process's own block waits for its end
+            raise
 
     def _take(self, path: bytes, stream: IO[bytes] | None) -> None:
         """Read one content off the stream into the blobs."""
