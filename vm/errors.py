@@ -3,6 +3,7 @@
 VMError
 ├─ HostLacks     a program, device or permission that this host does not have (exit 5)
 ├─ ImageMissing  kernel, initramfs or base image is not built (exit 5)
+├─ BuildFailed   an image could not be built from the distribution's packages
 ├─ BootFailed    the guest did not answer in time; carries the last lines of its console
 ├─ LinkLost      the connection to the guest broke or was refused
 ├─ GuestProtocol the guest sent something that the protocol does not allow
@@ -39,6 +40,13 @@ class ImageMissing(VMError):
 
     code = "image-missing"
     way_out = "Run: cloche image build base"
+
+
+class BuildFailed(VMError):
+    """An image could not be built from the distribution's packages."""
+
+    code = "build-failed"
+    way_out = "Run: sudo apt-get update && cloche image build base"
 
 
 class BootFailed(VMError):

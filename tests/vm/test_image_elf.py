@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from vm.errors import VMError
-from vm.image import elf
+from vm.errors import BuildFailed, HostLacks, VMError
+from vm.image import elf, tools
 from vm.image.modules import module_closure
 from vm.image.vmlinux import extract_vmlinux
 
@@ -142,3 +142,19 @@ def test_compressed_modules_are_unpacked(tree: Path, suffix: str) -> None:
 def test_a_missing_module_is_named(tree: Path) -> None:
     with pytest.raises(VMError, match="no module nothing"):
         module_closure(tree, (("-", "nothing"),))
+
+
+def test_a_decompressor_that_is_missing_or_fails_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failing = tmp_path / "zstd"
+    failing.write_text("#!/bin/sh\ncat > /dev/null; echo broken >&2; exit 1\n")
+    failing.chmod(0o755)
+    monkeypatch.setattr(tools, "find", lambda name: str(failing) if name == "zstd" else None)
+    with pytest.raises(BuildFailed, match="broken") as caught:
+        tools.unpacked(["zstd", "-dcq"], b"x")
+    assert "cloche image build" in caught.value.hint
+    assert tools.unpacked(["zstd", "-dcq"], b"x", (0, 1)) == b""
+    with pytest.raises(HostLacks) as lacking:
+        tools.unpacked(["lz4", "-dcq"], b"x")
+    assert lacking.value.hint == "sudo apt-get install lz4"

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from blake3 import blake3
 
-from vm.errors import ImageMissing, VMError
+from vm.errors import BuildFailed, ImageMissing
 from vm.image import guest, packages, store, toolkit
 from vm.image.modules import module_closure
 from vm.image.tools import Watch, find, one_sentence, run, spawn, sync_file
@@ -55,7 +55,7 @@ def build_image(
     that would change or with `force`. One builder at a time works on a store; a second one waits
     for it. An interrupted build leaves nothing behind that a later one would take for an image.
 
-    Raises HostLacks (a program or permission is missing; the hint installs it) and VMError (the
+    Raises HostLacks (a program or permission is missing; the hint installs it) and BuildFailed (the
     build itself failed, or the disk is full).
     """
     folder = store.image_folder(store_folder, name)
@@ -183,7 +183,7 @@ class _Build:
         self._progress("unpacking the kernel", 0.2)
         found = sorted((self._tree / "boot").glob("vmlinuz-*"))
         if not found:
-            raise VMError(f"The package {packages.KERNEL} brought no kernel.")
+            raise BuildFailed(f"The package {packages.KERNEL} brought no kernel.")
         image = found[-1].read_bytes()
         (self._out / store.KERNEL).write_bytes(image)
         (self._out / store.VMLINUX).write_bytes(extract_vmlinux(image))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 
-from vm.errors import VMError
+from vm.errors import BuildFailed
 
 _HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
 _PROGRAM = struct.Struct("<IIQQQQQQ")
@@ -28,7 +28,7 @@ class _Segment:
 
 def _header(data: bytes) -> tuple[int, ...]:
     if len(data) < _HEADER.size or data[:6] != b"\x7fELF\x02\x01":
-        raise VMError("A program of the distribution is not a 64-bit ELF file.")
+        raise BuildFailed("A program of the distribution is not a 64-bit ELF file.")
     return _HEADER.unpack_from(data)[1:]
 
 

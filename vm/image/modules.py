@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import lzma
-import subprocess
 import zlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from vm.errors import VMError
+from vm.errors import BuildFailed
 from vm.image.elf import module_facts
+from vm.image.tools import unpacked
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -42,8 +42,8 @@ def module_closure(
 ) -> tuple[Module, ...]:
     """Return `wanted` with all that they need, each after its dependencies.
 
-    `folder` is `lib/modules/<release>`. What the kernel has built in is left out. Raises VMError
-    for a module that is neither there nor built in.
+    `folder` is `lib/modules/<release>`. What the kernel has built in is left out. Raises
+    BuildFailed for a module that is neither there nor built in.
     """
     chosen: dict[str, Module] = {}
     closure = _Closure(folder, chosen)
@@ -81,7 +81,7 @@ class _Closure:
     def _read(self, name: str) -> bytes:
         path = self._files.get(name)
         if path is None:
-            raise VMError(f"The distribution's kernel has no module {name}.")
+            raise BuildFailed(f"The distribution's kernel has no module {name}.")
         return _plain(path)
 
 
@@ -104,6 +104,5 @@ def _plain(path: Path) -> bytes:
     if path.suffix == ".gz":
         return zlib.decompress(data, 31)
     if path.suffix == ".zst":
-        argv = ["zstd", "-dcq"]
-        return subprocess.run(argv, input=data, capture_output=True, timeout=60, check=True).stdout
+        return unpacked(["zstd", "-dcq"], data)
     return data

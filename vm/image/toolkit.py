@@ -10,7 +10,7 @@ import gzip
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
-from vm.errors import VMError
+from vm.errors import BuildFailed
 from vm.image import cpio, elf
 
 if TYPE_CHECKING:
@@ -136,8 +136,8 @@ its connection, and PID 1 ends it with the link."""
 def toolkit_cpio(tree: Path, init: bytes, modules: Iterable[Module]) -> bytes:
     """Return the gzipped archive; equal inputs give equal bytes.
 
-    `tree` holds the unpacked packages, `init` is the static PID 1. Raises VMError when a program
-    or library is not in `tree`.
+    `tree` holds the unpacked packages, `init` is the static PID 1. Raises BuildFailed when a
+    program or library is not in `tree`.
     """
     entries = [*_skeleton(), *_world_devices(), *_own(init), *_modules(modules), *_programs(tree)]
     return gzip.compress(cpio.archive(entries), 9, mtime=0)
@@ -197,7 +197,7 @@ def _programs(tree: Path) -> list[cpio.Entry]:
     entries.append(cpio.file("libexec/dtach", dtach.read_bytes(), 0o755))
     sshd = {name: _first(tree, [name]) for name in _PROGRAMS if (tree / name).is_file()}
     if _PROGRAMS[0] not in sshd:
-        raise VMError("The distribution's OpenSSH package has no sshd where it should be.")
+        raise BuildFailed("The distribution's OpenSSH package has no sshd where it should be.")
     for name, path in sshd.items():
         entries.append(cpio.file(name, path.read_bytes(), 0o755))
     return entries + _libraries(tree, [busybox, dtach, *sshd.values()])
@@ -239,4 +239,4 @@ def _first(tree: Path, names: list[str]) -> Path:
         path = (tree / name).resolve()
         if path.is_file() and path.is_relative_to(tree.resolve()):
             return path
-    raise VMError(f"The distribution's packages lack {names[0]}.")
+    raise BuildFailed(f"The distribution's packages lack {names[0]}.")

@@ -12,7 +12,7 @@ import threading
 from collections import deque
 from typing import TYPE_CHECKING
 
-from vm.errors import HostLacks, VMError
+from vm.errors import BuildFailed, HostLacks, VMError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Sequence
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 PACKAGES = {
     "apt-config": "apt",
     "as": "binutils",
+    "lz4": "lz4",
     "mmdebstrap": "mmdebstrap",
     "mksquashfs": "squashfs-tools",
     "mkfs.ext4": "e2fsprogs",
@@ -32,6 +33,7 @@ PACKAGES = {
 
 _TAIL_LINES = 24
 _CLEAN_UP_SECONDS = 15.0
+_UNPACK_SECONDS = 120.0
 
 
 def require(*programs: str) -> None:
@@ -121,17 +123,17 @@ class Watch:
         self._reader.start()
 
     def finish(self, what: str) -> None:
-        """Wait for the child's end; raise VMError with its last line when it failed."""
+        """Wait for the child's end; raise BuildFailed with its last line when it failed."""
         status = self._child.wait()
         self.close()
         if status == 0:
             return
         said = "; ".join(_telling(self._tail))
         if self._late.is_set():
-            raise VMError(f"{what} took too long and was ended. It said: {said}")
+            raise BuildFailed(f"{what} took too long and was ended. It said: {said}")
         full = "No space left on device" in "".join(self._tail)
         hint = "Free about 2 GiB on the disk, then run it again." if full else ""
-        raise VMError(f"{what} failed (status {status}). It said: {said}", hint)
+        raise BuildFailed(f"{what} failed (status {status}). It said: {said}", hint)
 
     def close(self) -> None:
         """End the child if it still runs, and let go of its pipes and of the timer."""
@@ -158,7 +160,7 @@ class Watch:
 
 
 def run(argv: Sequence[str], *, what: str, seconds: float) -> bytes:
-    """Run a program to its end and return what it printed; VMError when it fails."""
+    """Run a program to its end and return what it printed; BuildFailed when it fails."""
     child = spawn(argv)
     assert child.stdout is not None
     watch = Watch(child, seconds)
@@ -168,6 +170,30 @@ def run(argv: Sequence[str], *, what: str, seconds: float) -> bytes:
     finally:
         watch.close()
     return printed
+
+
+def unpacked(argv: Sequence[str], data: bytes, status: Sequence[int] = (0,)) -> bytes:
+    """Return what a decompressor makes of `data`.
+
+    It must end with one of `status`. Raises HostLacks without it, BuildFailed when it fails.
+    """
+    program = find(argv[0])
+    if program is None:
+        require(argv[0])
+    try:
+        done = subprocess.run(
+            [program or argv[0], *argv[1:]],
+            input=data,
+            capture_output=True,
+            timeout=_UNPACK_SECONDS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise BuildFailed(f"{argv[0]} took too long and was ended.") from error
+    if done.returncode not in status:
+        said = done.stderr.decode(errors="replace").strip()[-300:]
+        raise BuildFailed(f"{argv[0]} failed (status {done.returncode}). It said: {said}")
+    return done.stdout
 
 
 def sync_file(path: Path) -> None:

@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import lzma
 import struct
-import subprocess
 import zlib
 
-from vm.errors import VMError
+from vm.errors import BuildFailed
+from vm.image.tools import unpacked
 
 _SECTOR = 512
+_WITH_TAIL = (0, 1)
+"""The payload is followed by its size, which these tools call garbage, skip, and may end with 1."""
+
 _LIMIT = 256 << 20
 """More than any distribution's kernel unpacks to."""
 
@@ -22,10 +25,10 @@ _LIMIT = 256 << 20
 def extract_vmlinux(image: bytes) -> bytes:
     """Return the ELF file that the bzImage `image` carries.
 
-    Raises VMError when it is no bzImage or its compression is not known.
+    Raises BuildFailed when it is no bzImage or its compression is not known.
     """
     if image[0x202:0x206] != b"HdrS":
-        raise VMError("The distribution's kernel is not a bzImage.")
+        raise BuildFailed("The distribution's kernel is not a bzImage.")
     offset, length = struct.unpack_from("<II", image, 0x248)
     start = (image[0x1F1] + 1) * _SECTOR + offset
     return _checked(_unpack(image[start : start + length]))
@@ -33,7 +36,7 @@ def extract_vmlinux(image: bytes) -> bytes:
 
 def _checked(kernel: bytes) -> bytes:
     if kernel[:4] != b"\x7fELF":
-        raise VMError("The distribution's kernel did not unpack to an ELF file.")
+        raise BuildFailed("The distribution's kernel did not unpack to an ELF file.")
     return kernel
 
 
@@ -45,13 +48,7 @@ def _unpack(payload: bytes) -> bytes:
     if payload[:6] == b"\xfd7zXZ\x00":
         return lzma.LZMADecompressor().decompress(payload, _LIMIT)
     if payload[:4] == b"\x28\xb5\x2f\xfd":
-        return _through(["zstd", "-dcq"], payload)
+        return unpacked(["zstd", "-dcq"], payload, _WITH_TAIL)
     if payload[:4] == b"\x02\x21\x4c\x18":
-        return _through(["lz4", "-dcq"], payload)
-    raise VMError("The distribution's kernel is compressed in a way that is not known here.")
-
-
-def _through(argv: list[str], payload: bytes) -> bytes:
-    # the payload is followed by its size, which these tools call trailing garbage and skip
-    done = subprocess.run(argv, input=payload, capture_output=True, timeout=120, check=False)
-    return done.stdout
+        return unpacked(["lz4", "-dcq"], payload, _WITH_TAIL)
+    raise BuildFailed("The distribution's kernel is compressed in a way that is not known here.")
