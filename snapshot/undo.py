@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from .errors import DecisionUnknown, MergeAborted, StoreDamaged, WorkspaceRefused
 from .writeback_commit import Drift
 from .writeback_journal import Record, note_state, read_exactly, read_journal
-from .writeback_ops import Done, MergePlan, Refusal, Side, Wish
+from .writeback_ops import Done, MergePlan, Refusal, Side, Wish, no_tick
 from .writeback_plan import ALREADY, make_plan
 from .writeback_run import carry_out, new_merge_id, recover, workspace_lock
 from .writeback_tree import Entry, Tree
@@ -51,9 +51,7 @@ class _Change(NamedTuple):
     mergeable: bool
 
 
-def undo_merge(
-    merges_dir: Path, merge: str, tick: Callable[[str], None] = lambda _name: None
-) -> UndoOutcome:
+def undo_merge(merges_dir: Path, merge: str, tick: Callable[[str], None] = no_tick) -> UndoOutcome:
     """Take a merge back: files that moved on are merged, or named as conflicts.
 
     Undoing what is undone already restores nothing and is no error.

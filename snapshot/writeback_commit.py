@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from . import renameat
@@ -18,10 +19,10 @@ from .writeback_journal import Journal, drop_images, write_attributes
 from .writeback_ops import Done, Refusal
 from .writeback_revert import Place, Reverter, exchange, is_old
 from .writeback_stage import copy_out, stage
-from .writeback_tree import BECAME_OTHER, Blocked, Tree, split_last
+from .writeback_tree import BECAME_OTHER, Blocked, split_last
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Sequence
+    from collections.abc import Generator, Sequence
     from pathlib import Path
 
     from .writeback_ops import Op
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
 _SPARE: Final = 1 << 20
 """Bytes that must stay free besides what a merge writes."""
 
+
+_NAMED: Final = 5
+"""Most paths that one sentence names."""
 
 _WHY_WEAKER: Final = (
     "this file system has no renames that exchange or keep what is there, so a save by another"
@@ -44,34 +48,14 @@ class Drift(Exception):
         self.path = path
 
 
-class Commit:
-    """One merge (or undo) being done: `run`, and on any failure everything is taken back.
+@dataclass
+class Commit(Reverter):
+    """One merge (or undo) being done: `run`, and on any failure everything is taken back."""
 
-    Args:
-        tree: the workspace, open.
-        merge: the merge's id.
-        ops: its steps in their order.
-        folder: the merge's folder, with its journal.
-        tick: called before each step with its name; for tests, which fail or meddle there.
-
-    """
-
-    def __init__(
-        self,
-        tree: Tree,
-        merge: str,
-        ops: Sequence[Op],
-        folder: Path,
-        tick: Callable[[str], None] = lambda _name: None,
-    ) -> None:
-        self.tree = tree
-        self.merge = merge
-        self.ops = ops
-        self.folder = folder
-        self.tick = tick
-        self.reverter = Reverter(tree, merge, ops, folder, tick)
-        self.in_pieces = 0
-        """How many steps took more than one rename."""
+    prepared: bool = False
+    """Whether every new content lies ready, so that steps may have been done."""
+    in_pieces: int = 0
+    """How many steps took more than one rename."""
 
     def run(self, journal: Journal) -> Done:
         """Do every step and return what there is to tell.
@@ -82,35 +66,40 @@ class Commit:
             MergeAborted: a step failed, and something could not be taken back.
 
         """
-        prepared = False
         try:
-            self._check_space()
-            self._prepare()
-            self._sync()
-            self.tick("prepared")
-            journal.reach("PREPARED")
-            prepared = True
-            for number, op in enumerate(self.ops):
-                self._do(number, op)
-            self.tick("sync")
-            self._sync()
-            self.tick("commit")
-            journal.reach("COMMITTED")
+            self._do_all(journal)
         except BaseException:
-            left = self.reverter.roll_back(prepared)
-            with contextlib.suppress(OSError):
-                # If the disk is full this line is missing; recovery then finds nothing to do.
-                journal.reach("ABORTED")
-            if left:
-                raise self._incomplete(left) from None
-            drop_images(self.folder)
+            self._take_back(journal)
             raise
         self.tick("finish")
-        late = self.reverter.finish()
+        late = self.finish()
         with contextlib.suppress(OSError):
             # If the disk is full this line is missing; recovery then finishes once more.
             journal.reach("DONE")
         return Done(late, self._weaker_guarantee())
+
+    def _do_all(self, journal: Journal) -> None:
+        self._check_space()
+        self._prepare()
+        self._sync()
+        self.tick("prepared")
+        journal.reach("PREPARED")
+        self.prepared = True
+        for number, op in enumerate(self.ops):
+            self._do(number, op)
+        self.tick("sync")
+        self._sync()
+        self.tick("commit")
+        journal.reach("COMMITTED")
+
+    def _take_back(self, journal: Journal) -> None:
+        left = self.roll_back(self.prepared)
+        with contextlib.suppress(OSError):
+            # If the disk is full this line is missing; recovery then finds nothing to do.
+            journal.reach("ABORTED")
+        if left:
+            raise self._incomplete(left) from None
+        drop_images(self.folder)
 
     def _weaker_guarantee(self) -> list[Refusal]:
         if not self.in_pieces:
@@ -121,9 +110,10 @@ class Commit:
         ]
 
     def _incomplete(self, left: Sequence[Refusal]) -> MergeAborted:
-        names = ", ".join(os.fsdecode(item.path) for item in left)
+        names = ", ".join(os.fsdecode(item.path) for item in left[:_NAMED])
+        more = ", …" if len(left) > _NAMED else ""
         return MergeAborted(
-            f"The merge was taken back except for {len(left)} paths: {names!a}.",
+            f"The merge was taken back except for {len(left)} paths: {names!a}{more}.",
             f"Compare them with the contents kept in {self.folder}.",
         )
 

@@ -23,6 +23,10 @@ class Refusal:
     reason: str
 
 
+def no_tick(_name: str) -> None:
+    """Let a step pass, as everywhere but in tests."""
+
+
 class Done(NamedTuple):
     """What is to be told of steps that were done."""
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from . import renameat
 from .temp_names import BACKUP, temp_name
-from .writeback_ops import Op, Refusal
+from .writeback_ops import Op, Refusal, no_tick
 from .writeback_stage import copy_out
 from .writeback_tree import Blocked, Tree, look_at, split_last
 
@@ -29,6 +30,7 @@ Place = tuple[int, bytes]
 _CHANGED: Final = "you changed it after it was written; it was left"
 
 
+@dataclass
 class Reverter:
     """Brings the paths of one merge back, or clears up after it.
 
@@ -37,23 +39,15 @@ class Reverter:
         merge: the merge's id.
         ops: its steps in their order.
         folder: the merge's folder.
-        tick: called before old contents are dropped, with the step's name; for tests.
+        tick: called before each step with its name; for tests, which fail or meddle there.
 
     """
 
-    def __init__(
-        self,
-        tree: Tree,
-        merge: str,
-        ops: Sequence[Op],
-        folder: Path,
-        tick: Callable[[str], None] = lambda _name: None,
-    ) -> None:
-        self.tree = tree
-        self.merge = merge
-        self.ops = ops
-        self.folder = folder
-        self.tick = tick
+    tree: Tree
+    merge: str
+    ops: Sequence[Op]
+    folder: Path
+    tick: Callable[[str], None] = no_tick
 
     def finish(self) -> list[Refusal]:
         """Drop the old contents that still lie under temporary names.

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from .errors import MergeAborted, SnapshotError, WorkspaceRefused
 from .writeback_commit import Commit, Drift
 from .writeback_journal import Journal, Record, drop_images, note_state, read_journal
-from .writeback_ops import Done, Refusal
+from .writeback_ops import Done, Refusal, no_tick
 from .writeback_revert import Reverter
 from .writeback_tree import Tree
 
@@ -63,7 +63,7 @@ def new_merge_id() -> str:
 def run_merge(
     plan: Callable[[], MergePlan],
     merges_dir: Path,
-    tick: Callable[[str], None] = lambda _name: None,
+    tick: Callable[[str], None] = no_tick,
 ) -> MergeOutcome:
     """Plan and write, once more (three times at most) if a file changes in between.
 
