@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
 from snapshot.mirror import in_git
+from snapshot.paths import folders_above
 from snapshot.renames import Renames
 
 if TYPE_CHECKING:
@@ -161,10 +162,10 @@ def _folders_that_hold(agent: AgentTree) -> set[bytes]:
     """Give the folders that hold something of what the overlay touched or moved."""
     found: set[bytes] = set()
     for path in agent.present:
-        cut = path.rfind(b"/")
-        while cut > 0 and path[:cut] not in found:
-            found.add(path[:cut])
-            cut = path.rfind(b"/", 0, cut)
+        for folder in folders_above(path):
+            if folder in found:
+                break
+            found.add(folder)
     return found
 
 

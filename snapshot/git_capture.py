@@ -9,6 +9,7 @@ from snapshot.display import printable
 from snapshot.git_history import scan
 from snapshot.git_repo import GitLeftOut, GitRepo, Member, open_repo
 from snapshot.ignore import GitRules, PatternFile
+from snapshot.paths import folders_above
 
 if TYPE_CHECKING:
     import os
@@ -54,10 +55,10 @@ class GitCapture:
             rules.exclude = exclude.lines
 
     def _note_folders(self, path: bytes) -> None:
-        cut = path.rfind(b"/")
-        while cut > 0 and path[:cut] not in self._folders:
-            self._folders.add(path[:cut])
-            cut = path.rfind(b"/", 0, cut)
+        for folder in folders_above(path):
+            if folder in self._folders:
+                break
+            self._folders.add(folder)
 
     def notices(self) -> list[str]:
         """Give sentences about what is not as in the workspace."""
@@ -81,12 +82,7 @@ class GitCapture:
         """Give all rebuilt `.git` folders (none with the option `git: none`)."""
 
         def is_left_out(path: bytes) -> bool:
-            cut = len(path)
-            while cut > 0:
-                if path[:cut] in left_out:
-                    return True
-                cut = path.rfind(b"/", 0, cut)
-            return False
+            return path in left_out or any(folder in left_out for folder in folders_above(path))
 
         if left_out:
             self.tracked_withheld = tuple(sorted(filter(is_left_out, self._tracked)))

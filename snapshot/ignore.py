@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final, Literal, cast
 
 from snapshot.errors import StoreDamaged
 from snapshot.gitignore import matcher
+from snapshot.paths import folders_above
 from snapshot.patterns import HEAVY_FOLDERS, is_secret, is_secret_below, names_a_secret
 
 if TYPE_CHECKING:
@@ -174,12 +175,8 @@ class IgnoreRules:
 
     def was_withheld(self, path: bytes) -> bool:
         """Whether the snapshot left out `path` or a folder above it."""
-        cut = len(path)
-        while cut > 0:
-            if path[:cut] in self.withheld:
-                return True
-            cut = path.rfind(b"/", 0, cut)
-        return False
+        above = folders_above(path)
+        return path in self.withheld or any(folder in self.withheld for folder in above)
 
     def _folder_ignored(self, folder: bytes) -> bool:
         known = self._memo.get(folder)
@@ -208,20 +205,15 @@ class IgnoreRules:
         }
 
     @classmethod
-    def from_json(
-        cls,
-        value: Mapping[str, object],
-        tracked: Callable[[bytes], bool] = _nothing_tracked,
-        holds_tracked: Callable[[bytes], bool] = _nothing_tracked,
-    ) -> IgnoreRules:
-        """Read what `to_json` gave. Raises StoreDamaged."""
+    def from_json(cls, value: Mapping[str, object]) -> IgnoreRules:
+        """Read what `to_json` gave (`bind_rules` adds what git tracks). Raises StoreDamaged."""
         try:
             git = GitRules()
             git.exclude = _lines(value["exclude"])
             for folder, lines in cast("dict[str, object]", value["gitignore"]).items():
                 git.add(os.fsencode(folder), _lines(lines))
             withheld = [os.fsencode(text) for text in _lines(value["withheld"])]
-            return cls(UserRules(_lines(value["user"])), git, withheld, tracked, holds_tracked)
+            return cls(UserRules(_lines(value["user"])), git, withheld)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise StoreDamaged(
                 f"The snapshot's rules cannot be read ({error}).",

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple, cast
 from snapshot.errors import ListingRefused
 from snapshot.listing import Listed, checked
 from snapshot.manifest import Entry
+from snapshot.paths import folder_of, join, name_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -216,14 +217,14 @@ class _Resolver:
 
     def run(self, listing: Mapping[bytes, Listed]) -> None:
         for path, entry in listing.items():
-            self._children.setdefault(path[: max(path.rfind(b"/"), 0)], []).append(entry)
+            self._children.setdefault(folder_of(path), []).append(entry)
         while self._waiting:
             self._folder(self._waiting.pop())
 
     def _folder(self, place: _Place) -> None:
         covered: set[bytes] = set()
         for entry in self._children.get(place.path, ()):
-            covered.add(_name(entry.path))
+            covered.add(name_of(entry.path))
             if entry.kind == "dir":
                 self._sub_folder(place, entry)
                 continue
@@ -234,7 +235,7 @@ class _Resolver:
         if place.lower is not None and not place.in_place:
             for name in self._base.children(place.lower):
                 if name not in covered:
-                    self._bring(_join(place.lower, name), _join(place.path, name))
+                    self._bring(join(place.lower, name), join(place.path, name))
 
     def _sub_folder(self, place: _Place, entry: Listed) -> None:
         lower = self._lower(place, entry)
@@ -255,7 +256,7 @@ class _Resolver:
         elif place.lower is None:
             return None
         else:
-            lower = _join(place.lower, entry.redirect or _name(entry.path))
+            lower = join(place.lower, entry.redirect or name_of(entry.path))
         found = self._base.get(lower)
         return lower if found is not None and found.kind == "dir" else None
 
@@ -264,7 +265,7 @@ class _Resolver:
         mode = entry.mode & _PERMISSIONS
         origin = b""
         if place.lower is not None and not place.in_place:
-            lower = _join(place.lower, _name(entry.path))
+            lower = join(place.lower, name_of(entry.path))
             found = self._base.get(lower)
             origin = lower if found is not None and found.kind == entry.kind else b""
         if entry.kind == "file":
@@ -300,11 +301,3 @@ class _Resolver:
                 "The agent's disk is damaged or forged; end the session: cloche stop ID",
             )
         self.present[target] = AgentEntry(entry, "", source)
-
-
-def _name(path: bytes) -> bytes:
-    return path[path.rfind(b"/") + 1 :]
-
-
-def _join(folder: bytes, name: bytes) -> bytes:
-    return folder + b"/" + name if folder else name

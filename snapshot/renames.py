@@ -11,6 +11,8 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from snapshot.paths import folder_of, name_of
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
@@ -44,7 +46,7 @@ class Renames:
         """Take a pair; both are spent."""
         self.pairs[new] = old
         self._used.add(old)
-        self._folders[_folder(old), _folder(new)] += 1
+        self._folders[folder_of(old), folder_of(new)] += 1
 
     def left_removed(self) -> list[bytes]:
         """Give the removed paths without a partner."""
@@ -91,8 +93,8 @@ class Renames:
 
     def _likeness(self, old: bytes, new: bytes) -> tuple[bool, int, int]:
         """Rank a pair: same name, folders that other pairs join, common end of the paths."""
-        votes = self._folders[_folder(old), _folder(new)]
-        return _name(old) == _name(new), votes, _common_end(old, new)
+        votes = self._folders[folder_of(old), folder_of(new)]
+        return name_of(old) == name_of(new), votes, _common_end(old, new)
 
     def match_lines(self, read: Callable[[str], bytes | None]) -> None:
         """Pair files that share at least half of the larger one's bytes in equal lines."""
@@ -109,7 +111,7 @@ class Renames:
             for other, common in _overlap(lines, old, places).items():
                 likeness = common / max(_size(lines), _size(old[other]))
                 if likeness >= 0.5:
-                    ranked.append((likeness, _name(path) == _name(other), path, other))
+                    ranked.append((likeness, name_of(path) == name_of(other), path, other))
         for _, _, path, other in sorted(ranked, reverse=True):
             if path not in self.pairs and other not in self._used:
                 self.pair(path, other)
@@ -166,14 +168,6 @@ def _size(lines: Counter[bytes]) -> int:
 
 def _choices(group: tuple[list[bytes], list[bytes]]) -> tuple[int, bytes]:
     return len(group[0]) * len(group[1]), group[0][0]
-
-
-def _folder(path: bytes) -> bytes:
-    return path[: max(path.rfind(b"/"), 0)]
-
-
-def _name(path: bytes) -> bytes:
-    return path[path.rfind(b"/") + 1 :]
 
 
 def _common_end(one: bytes, other: bytes) -> int:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 from snapshot.display import printable
 from snapshot.errors import WorkspaceRefused
+from snapshot.paths import join
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -47,13 +48,7 @@ class Folder:
 
     def child(self, name: str) -> bytes:
         """Give the path of `name` in this folder, relative to the tree's root."""
-        return joined(self.path, name)
-
-
-def joined(folder: bytes, name: str) -> bytes:
-    """Give the path of `name` in `folder` (b"" is the root)."""
-    raw = os.fsencode(name)
-    return folder + b"/" + raw if folder else raw
+        return join(self.path, os.fsencode(name))
 
 
 @dataclass(slots=True)
@@ -193,7 +188,7 @@ def _next(root: int, stack: list[_Frame]) -> Folder | None:
             _close(stack.pop())
             continue
         name = frame.names.pop()
-        folder = _open(parent, name, joined(frame.path, name))
+        folder = _open(parent, name, join(frame.path, os.fsencode(name)))
         if folder is not None:
             return folder
     return None
