@@ -56,6 +56,7 @@ class Keeper:
         self._begun: asyncio.Task[None] | None = None
         self._shift: Shift | None = None
         self._guard: asyncio.Task[None] | None = None
+        self._ending: asyncio.Task[None] | None = None
 
     @property
     def engine(self) -> Engine | None:
@@ -273,7 +274,17 @@ class Keeper:
         return self.tree.generation
 
     async def stop(self) -> None:
-        """Freeze, mirror for the last time, end the machine. Raises NotStopped when it lives on."""
+        """Freeze, mirror for the last time, end the machine. Raises NotStopped when it lives on.
+
+        It goes on without whoever asked: a client that hangs up in the middle must not leave a
+        session that is neither running nor stopped.
+        """
+        if self._ending is None or self._ending.done():
+            self._ending = asyncio.get_running_loop().create_task(self._stop())
+            self._ending.add_done_callback(_looked_at)
+        await asyncio.shield(self._ending)
+
+    async def _stop(self) -> None:
         if self._begun is not None and not self._begun.done():
             await asyncio.sleep(0)  # a task that is cancelled before it began cleans nothing up
             self._begun.cancel()
@@ -317,9 +328,16 @@ class Keeper:
 
     async def close(self) -> None:
         """Let go of everything; a machine runs on."""
-        await end_tasks([task for task in (self._begun, self._guard) if task is not None])
+        tasks = (self._begun, self._guard, self._ending)
+        await end_tasks([task for task in tasks if task is not None])
         if self._shift is not None:
             await self._shift.end()
             await self._shift.engine.let_go()
         await self.tree.close()
         self.ledger.journal.close()
+
+
+def _looked_at(ended: asyncio.Task[None]) -> None:
+    """Take a task's error, so that nobody reports it as forgotten when no client waits for it."""
+    if not ended.cancelled() and (error := ended.exception()) is not None:
+        log.warning("the stop failed: %s", error)

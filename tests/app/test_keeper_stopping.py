@@ -1,0 +1,101 @@
+"""A stop goes on to its end, whoever stays to hear of it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from typing import TYPE_CHECKING, cast
+
+import pytest
+
+from app.agents import shell
+from app.keeper.keeper import Keeper
+from app.keeper.terminal_record import TerminalRecord
+from app.paths import Paths
+from app.processes import start_time
+from app.records import Process, SessionRecord, StateRecord, read_state, write_record
+from vm.errors import NotStopped
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    from app.keeper.shift import Shift
+
+HERE = Process(os.getpid(), start_time(os.getpid()))
+
+
+class SlowShift:
+    """Work on a machine whose last pass takes until `go_on`."""
+
+    def __init__(self) -> None:
+        self.begun, self.go_on, self.ended = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        self.stops = 0
+        self.immortal = False
+        self.lacking = False
+        self.engine = self.room = self
+
+    async def take(self, *, freeze: bool) -> bool:
+        assert freeze
+        self.begun.set()
+        await self.go_on.wait()
+        return True
+
+    async def end(self) -> None:
+        return
+
+    async def let_go(self) -> None:
+        return
+
+    async def stop(self) -> None:
+        self.stops += 1
+        self.ended.set()
+        if self.immortal:
+            raise NotStopped("The machine does not end.")
+
+
+class Bench:
+    def __init__(self, root: Path) -> None:
+        paths = Paths(*(root / name for name in ("state", "data", "config", "cache", "run")))
+        self.folder = paths.session("0123456789")
+        self.folder.mkdir(parents=True)
+        record = SessionRecord(self.folder.name, "n", shell(), str(root), 0.0, "base", "")
+        write_record(self.folder / "session.json", record)
+        write_record(self.folder / "state.json", StateRecord(state="running", machine=HERE))
+        self.terminal = TerminalRecord(self.folder, 80, 24)
+        self.keeper = Keeper(paths, self.folder, self.terminal)
+        self.shift = SlowShift()
+        self.keeper._shift = cast("Shift", self.shift)  # pyright: ignore[reportPrivateUsage]
+
+    @property
+    def state(self) -> str:
+        return read_state(self.folder).state
+
+
+@pytest.fixture
+async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
+    made = Bench(tmp_path)
+    yield made
+    await made.keeper.close()
+    made.terminal.close()
+
+
+async def test_a_client_that_hangs_up_does_not_break_off_a_stop(bench: Bench) -> None:
+    client = asyncio.create_task(bench.keeper.stop())
+    await asyncio.wait_for(bench.shift.begun.wait(), 5)
+    client.cancel()
+    await asyncio.gather(client, return_exceptions=True)
+    assert bench.state == "stopping"
+    bench.shift.go_on.set()
+    await asyncio.wait_for(bench.shift.ended.wait(), 5)
+    await bench.keeper.stop()  # joins the stop that is under way, or finds nothing to do
+    assert (bench.state, bench.shift.stops) == ("stopped", 1)
+
+
+async def test_whoever_waits_hears_that_the_machine_lives_on(bench: Bench) -> None:
+    bench.shift.immortal = True
+    bench.shift.go_on.set()
+    bench.keeper._work = lambda *_, **__: None  # type: ignore[method-assign]
+    bench.keeper._new_shift = lambda *_: bench.shift  # type: ignore[method-assign,assignment]
+    with pytest.raises(NotStopped):
+        await bench.keeper.stop()
