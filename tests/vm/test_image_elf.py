@@ -150,7 +150,7 @@ def test_a_decompressor_that_is_missing_or_fails_is_said(
     failing = tmp_path / "zstd"
     failing.write_text("#!/bin/sh\ncat > /dev/null; echo broken >&2; exit 1\n")
     failing.chmod(0o755)
-    monkeypatch.setattr(tools, "find", lambda name: str(failing) if name == "zstd" else None)
+    monkeypatch.setattr(tools, "find", {"zstd": str(failing)}.get)
     with pytest.raises(BuildFailed, match="broken") as caught:
         tools.unpacked(["zstd", "-dcq"], b"x")
     assert "cloche image build" in caught.value.hint
