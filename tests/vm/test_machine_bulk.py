@@ -290,3 +290,19 @@ def test_any_stream_ends_in_one_of_our_errors(
                 await client.list_upper("workspace", 10, 1000, 0.05)
 
     asyncio.run(check())
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        entry(b"p" * 60_000) * 2,
+        entry(b"folder/" + b"p" * 60_000),
+        entry(b"p" * 60_000, target=b"\0"),
+        entry(b"p" * 60_000, kind=b"?"),
+        entry(b"p" * 60_000 + b"/"),
+    ],
+)
+def test_a_message_names_no_more_than_the_beginning_of_a_path(payload: bytes) -> None:
+    with pytest.raises(GuestProtocol) as caught:
+        EntryReader(10, 1 << 20).feed(payload)
+    assert len(caught.value.message) < 300

@@ -83,9 +83,9 @@ class EntryReader:
         if len(self.entries) >= self._max_entries:
             raise GuestProtocol("The guest's list has more entries than it was allowed to have.")
         if entry.path in self._seen:
-            raise GuestProtocol(f"The guest listed {entry.path!r} twice.")
+            raise GuestProtocol(f"The guest listed {_shown(entry.path)} twice.")
         if entry.path.rpartition(b"/")[0] not in self._folders:
-            raise GuestProtocol(f"The guest listed {entry.path!r} before its folder.")
+            raise GuestProtocol(f"The guest listed {_shown(entry.path)} before its folder.")
         self._seen.add(entry.path)
         if entry.kind == "dir":
             self._folders.add(entry.path)
@@ -104,7 +104,7 @@ def decode(payload: bytes, position: int) -> tuple[UpperEntry, int]:
     target, position = _text(payload, position)
     _check(path, kind, flags, size, allocated)
     if bool(flags & REDIRECT) != bool(redirect) or b"\0" in redirect + target:
-        raise GuestProtocol(f"The guest's entry {path!r} contradicts itself.")
+        raise GuestProtocol(f"The guest's entry {_shown(path)} contradicts itself.")
     entry = UpperEntry(
         path=path,
         kind=KINDS[kind],
@@ -133,10 +133,15 @@ def _text(payload: bytes, position: int) -> tuple[bytes, int]:
     return payload[start : start + length], start + length
 
 
+def _shown(path: bytes) -> str:
+    """Give a guest's path for a message: its beginning, escaped."""
+    return repr(path[:200])
+
+
 def _check(path: bytes, kind: int, flags: int, size: int, allocated: int) -> None:
     if b"\0" in path or any(part in (b"", b".", b"..") for part in path.split(b"/")):
-        raise GuestProtocol(f"The guest listed the impossible path {path[:200]!r}.")
+        raise GuestProtocol(f"The guest listed the impossible path {_shown(path)}.")
     if kind not in KINDS or flags & ~(OPAQUE | REDIRECT):
-        raise GuestProtocol(f"The guest listed {path[:200]!r} with an unknown kind or flag.")
+        raise GuestProtocol(f"The guest listed {_shown(path)} with an unknown kind or flag.")
     if size > MAX_SIZE or allocated > MAX_SIZE:
-        raise GuestProtocol(f"The guest listed {path[:200]!r} with an impossible size.")
+        raise GuestProtocol(f"The guest listed {_shown(path)} with an impossible size.")
