@@ -158,7 +158,13 @@ async def test_a_long_notice_wraps_and_shows_its_fix() -> None:
         await settle(pilot)
         lines = [notice.row_strip(row).text for row in range(notice.row_count)]
         assert len(lines) == 3
-        assert "".join(lines).split()[-2:] == ["cloche", "doctor"]
+        words = " ".join(lines).split()
+        assert words[-6:] == ["cloche", "doctor", "enter", "details", "esc", "close"]
+        notice.show(NoticeValue("word " * 400, "cloche doctor", "error"))
+        await settle(pilot)
+        words = " ".join(notice.row_strip(row).text for row in range(notice.row_count)).split()
+        assert notice.row_count == notice.MAX_LINES
+        assert words[-8:-4] == ["…", "→", "cloche", "doctor"], "the fix is never cut off"
         notice.show(None)
         await settle(pilot)
         assert not notice.display
