@@ -36,6 +36,9 @@ ENVIRONMENT: Final = {"TERM": "xterm-256color", "COLORTERM": "truecolor", "LANG"
 EOF_NOTE: Final = b"\x1b[999H\r\n[EOF - dtach terminating]\r\n"
 """What dtach itself adds at the end; the agent did not print it."""
 
+CLEAR: Final = b"\x1b[H\x1b[J"
+"""What dtach prints first to whoever attaches; a page that the record holds must outlive it."""
+
 GATE: Final = (
     'n=0; while [ "$(stty size 2>/dev/null)" = "0 0" ] && [ $n -lt 200 ]; '
     'do n=$((n+1)); sleep 0.05; done; exec "$@"'
@@ -45,6 +48,17 @@ first words would be lost, and all of them when it ends at once. Gives up after 
 
 WRITE_FILE: Final = 'umask 077; mkdir -p -- "$(dirname -- "$1")" && cat > "$1"'
 """Puts standard input into a file of the agent's world; the path is an argument, never text."""
+
+
+async def first_words(terminal: Terminal) -> bytes:
+    """Return what a newly attached terminal says first, without what dtach itself prints."""
+    said = b""
+    while len(said) < len(CLEAR) and CLEAR.startswith(said):
+        data = await terminal.read()
+        if not data:
+            break
+        said += data
+    return said.removeprefix(CLEAR)
 
 
 class AgentTerminal:
@@ -101,6 +115,7 @@ class AgentTerminal:
         terminal = await guest_exec.attach(ssh, *self._terminal.size)
         self._attached = terminal
         try:
+            await self._take(await first_words(terminal))
             while data := await terminal.read():
                 await self._take(data)
         finally:

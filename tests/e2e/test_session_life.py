@@ -82,6 +82,9 @@ def test_keeper_and_machine_die_and_nothing_is_lost(world: World, workspace: Pat
     assert world.run("exec", session, "--", "cat", "typed.txt").stdout == b"typed23\n"
     assert world.state(session).machine == machine
     asyncio.run(typed(world, session, b"echo again$((40+2))", b"again42"))
+    record = (world.paths.session(session) / "terminal.rec").read_bytes()
+    since = record[record.index(b"typed23") : record.rindex(b"again42")]
+    assert b"\x1b[H\x1b[J" not in since, "attaching again must not clear what the record holds"
 
     assert world.run("exec", session, "--", "rm", "old.txt").status == 0
     changes = world.json("changes", session)
