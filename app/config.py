@@ -172,7 +172,7 @@ def _agent(document: Document, name: str, value: Any) -> Agent:
         raise document.error(key, "an agent's name is small letters, digits and . _ - (40 at most)")
     given = _mapping(document, key, value, ("command", "env", "description"))
     # A script of several lines, as in `[sh, -c, "…"]`, is a word like any other.
-    words = given.get("command") or []
+    words: Any = given.get("command") or ()
     command = _texts(document, (*key, "command"), words, one_line=False)
     if not command:
         raise document.error(key, f"the agent '{name}' needs a command", "command: [program, arg]")
