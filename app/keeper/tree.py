@@ -34,6 +34,7 @@ class Tree:
         self._folder = folder
         self._mirror: Mirror | None = None
         self._desk: Desk | None = None
+        self._behind = False  # the mirror has a generation that the desk could not take over
         self._turn = asyncio.Lock()
         self.counts = Counts()
 
@@ -78,9 +79,14 @@ class Tree:
         """Do one mirror pass; True when there is a new generation and the desk has it."""
         async with self._turn:
             desk, mirror = self.desk, self._mirror
-            if mirror is None or not await mirror.take(links, freeze=freeze):
+            if mirror is None:
                 return False
+            taken = await mirror.take(links, freeze=freeze)
+            if not taken and not self._behind:
+                return False
+            self._behind = True
             self.counts = await in_thread(partial(desk.take_over, mirror))
+            self._behind = False
             return True
 
     async def close(self) -> None:
