@@ -41,7 +41,9 @@ log = logging.getLogger(__name__)
 MAX_LISTING: Final = 256 << 20
 """Bytes of one listing; with MAX_ENTRIES the bound on what a guest makes us hold."""
 
-MAX_ENTRIES: Final = 1_000_000
+MAX_ENTRIES: Final = 300_000
+"""Entries of one listing; this many cost the keeper some 350 MB and ten seconds."""
+
 FETCH_S: Final = 120.0
 
 

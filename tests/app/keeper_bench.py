@@ -36,6 +36,7 @@ class FakeGuest:
         self.frozen = False
         self.cut_short = False
         self.synced = 0
+        self.most = 0
         self.torn: set[bytes] = set()
         self.failing: set[bytes] = set()
         self._inode = 100
@@ -92,6 +93,7 @@ class FakeGuest:
 
     async def list_upper(self, tree: str, entries: int, size: int) -> Listing:
         assert tree == "workspace"
+        self.most = entries
         return Listing([self.entries[path] for path in sorted(self.entries)], self.cut_short)
 
     async def fetch(

@@ -35,3 +35,8 @@ async def test_a_list_that_was_cut_short_is_no_change_set(bench: Bench) -> None:
     bench.guest.cut_short = False
     assert await bench.take()
     assert "d/kept" not in {file.path for file in bench.desk.changes().files}
+
+
+async def test_no_more_entries_are_asked_for_than_a_small_host_can_hold(bench: Bench) -> None:
+    await bench.take()
+    assert 100_000 <= bench.guest.most <= 300_000
