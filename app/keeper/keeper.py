@@ -294,13 +294,12 @@ class Keeper:
             if shift is None:
                 return
             self.ledger.change(state="stopping", message="")
-            message = await self._last_pass(shift)
-            await shift.end()
             try:
+                message = await self._last_pass(shift)
+                await shift.end()
                 await shift.engine.stop()
-            except NotStopped as error:
-                self.ledger.change(message=error.message)
-                self._work(self._new_shift(shift.engine), adopted=True)
+            except BaseException as error:  # whatever it is, the session must not stay "stopping"
+                await self._not_stopped(shift, error)
                 raise
             self._shift = None
             ended = self.ledger.state.exit_code is not None
@@ -312,6 +311,24 @@ class Keeper:
                 hint=f"Read it: cloche resume {self.record.id} --no-agent" if message else "",
             )
             await self._show_end()
+
+    async def _not_stopped(self, shift: Shift, error: BaseException) -> None:
+        """Go on with a machine that lives on; say of one that ended that it is lost."""
+        if not isinstance(error, NotStopped) and not shift.engine.machine.running:
+            hint = lost_hint(self.record.id)
+            self.ledger.change(state="lost", machine=None, message=LOST, hint=hint)
+            self._shift = None
+            await shift.end()
+            await shift.engine.let_go()
+            await self._show_end()
+            return
+        known = app_error(error)
+        message = known.message if known else "The stop was broken off by a fault."
+        hint = f"Stop it again: cloche stop {self.record.id}"
+        self.ledger.change(state="running", message=message, hint=hint)
+        if not isinstance(error, asyncio.CancelledError):  # else the next keeper goes on with it
+            await shift.end()
+            self._work(self._new_shift(shift.engine), adopted=True)
 
     async def _last_pass(self, shift: Shift) -> str:
         """Take the final generation; what went wrong with it, or nothing."""

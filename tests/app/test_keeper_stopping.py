@@ -33,12 +33,16 @@ class SlowShift:
         self.stops = 0
         self.immortal = False
         self.lacking = False
-        self.engine = self.room = self
+        self.running = True
+        self.fault: Exception | None = None
+        self.engine = self.room = self.machine = self
 
     async def take(self, *, freeze: bool) -> bool:
         assert freeze
         self.begun.set()
         await self.go_on.wait()
+        if self.fault is not None:
+            raise self.fault
         return True
 
     async def end(self) -> None:
@@ -99,3 +103,21 @@ async def test_whoever_waits_hears_that_the_machine_lives_on(bench: Bench) -> No
     bench.keeper._new_shift = lambda *_: bench.shift  # type: ignore[method-assign,assignment]
     with pytest.raises(NotStopped):
         await bench.keeper.stop()
+
+
+@pytest.mark.parametrize(("alive", "state"), [(True, "running"), (False, "lost")])
+async def test_a_fault_of_our_own_leaves_no_session_in_stopping(
+    bench: Bench, alive: bool, state: str
+) -> None:
+    bench.shift.go_on.set()
+    bench.shift.running = alive
+    bench.shift.fault = AttributeError("a fault of our own")
+    bench.keeper._work = lambda *_, **__: None  # type: ignore[method-assign]
+    bench.keeper._new_shift = lambda *_: bench.shift  # type: ignore[method-assign,assignment]
+    with pytest.raises(AttributeError):
+        await bench.keeper.stop()
+    assert bench.state == state
+    assert bench.keeper.busy is alive
+    bench.shift.fault = None
+    await bench.keeper.stop()
+    assert bench.state == ("stopped" if alive else "lost")
