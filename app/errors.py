@@ -59,6 +59,16 @@ def app_error(error: BaseException) -> AppError | None:
     return None
 
 
+def not_running(session: str, state: str) -> AppError:
+    """Return the error of asking something of a session whose machine does not run (yet)."""
+    hint = (
+        "Wait until it runs, then do it again: cloche ps"
+        if state == "starting"
+        else f"Start it: cloche resume {session}"
+    )
+    return AppError("not-running", f"The session {session} is {state}.", hint)
+
+
 def is_full(error: OSError) -> bool:
     """Tell whether an error means that a disk, or the user's part of it, is full."""
     return error.errno in (errno.ENOSPC, errno.EDQUOT)

@@ -15,7 +15,7 @@ import asyncssh
 
 from app.client import fleet
 from app.client.session import SessionClient
-from app.errors import EXIT_DONE, EXIT_OURS, EXIT_TIMEOUT, AppError
+from app.errors import EXIT_DONE, EXIT_OURS, EXIT_TIMEOUT, AppError, not_running
 from app.paths import Paths
 
 if TYPE_CHECKING:
@@ -38,11 +38,7 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
     paths = Paths.from_environment()
     info = fleet.find_session(paths, arguments.session)
     if info.state != "running":
-        raise AppError(
-            "not-running",
-            f"The session {info.id} is {info.state}.",
-            f"Start it: cloche resume {info.id}",
-        )
+        raise not_running(info.id, info.state)
     if output.json:
         return asyncio.run(_collected(paths, info.id, arguments, output))
     return asyncio.run(_streamed(paths, info.id, arguments))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 import msgspec
 
-from app.errors import AppError, app_error
+from app.errors import AppError, app_error, not_running
 from app.keeper import guest_program
 from app.keeper.agent_terminal import ENVIRONMENT
 from app.keeper.threads import in_thread
@@ -198,12 +198,7 @@ class KeeperService:
     async def _ssh(self) -> asyncssh.SSHClientConnection:
         engine = self._keeper.engine
         if engine is None:
-            session = self._keeper.record.id
-            raise AppError(
-                "not-running",
-                f"The session {session} is {self._keeper.ledger.state.state}.",
-                f"Start it again: cloche resume {session}",
-            )
+            raise not_running(self._keeper.record.id, self._keeper.ledger.state.state)
         return await engine.links.ssh()
 
     async def open_process(

@@ -200,6 +200,17 @@ class TestSessions:
         said = cli("exec", "nothing", "--json", "--", "true")
         assert (said.status, said.error["code"]) == (125, "not-found")
 
+    def test_exec_waits_for_a_start_and_starts_what_is_stopped(self, cli: Cli) -> None:
+        lock = take_lock(make_session("aaaaaaaa01", state=StateRecord(state="starting")))
+        assert lock is not None
+        make_session("aaaaaaaa02")
+        said = cli("exec", "aaaaaaaa01", "--json", "--", "true")
+        assert said.error["code"] == "not-running"
+        assert said.error["hint"] == "Wait until it runs, then do it again: cloche ps"
+        os.close(lock)
+        said = cli("exec", "aaaaaaaa02", "--json", "--", "true")
+        assert said.error["hint"] == "Start it: cloche resume aaaaaaaa02"
+
     def test_a_prefix_that_means_two(self, cli: Cli) -> None:
         make_session("aaaaaaaa01")
         make_session("aaaaaaaa02")
