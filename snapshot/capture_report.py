@@ -34,12 +34,14 @@ class CaptureOptions:
     `own_folders` are Cloche's state and store: a workspace inside one is refused, one inside the
     workspace is left out. `exclude` are gitignore-style patterns of the config and command line.
     `max_file_bytes` bounds single files of the workspace (git's objects are not bounded);
+    `alternates` lets the workspace's repository borrow git objects from outside of the workspace;
     `history_seconds` and `history_commits` bound the look for withheld names in git's history.
     """
 
     own_folders: tuple[Path, ...] = ()
     exclude: tuple[str, ...] = ()
     git: Literal["none", "full"] = "full"
+    alternates: bool = False
     max_file_bytes: int = 8 << 30
     history_seconds: float = 1.0
     history_commits: int = 5000

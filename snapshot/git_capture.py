@@ -6,8 +6,9 @@ import time
 from typing import TYPE_CHECKING, Self
 
 from snapshot.display import printable
+from snapshot.git_borrowing import GitLeftOut
 from snapshot.git_history import scan
-from snapshot.git_repo import GitLeftOut, GitRepo, Member, open_repo
+from snapshot.git_repo import GitRepo, Member, open_repo
 from snapshot.ignore import GitRules, PatternFile
 from snapshot.paths import folders_above
 
@@ -39,7 +40,10 @@ class GitCapture:
     def open(self, folder: bytes, directory: int, rules: GitRules) -> None:
         """Open the repository whose working tree is `folder`; note it when it cannot go along."""
         try:
-            repo = open_repo(self._workspace, folder, directory, self._borrowed)
+            repo = open_repo(
+                *(self._workspace, folder, directory, self._borrowed),
+                alternates=self._options.alternates,
+            )
         except GitLeftOut as reason:
             shown = printable(folder) or "."
             self._notices.append(f"The git repository of '{shown}' was left out: {reason}.")

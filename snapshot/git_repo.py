@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
 from snapshot.display import printable
+from snapshot.git_borrowing import GitLeftOut, object_folders
 from snapshot.git_config import BadConfig, parse
-from snapshot.git_dir import Dir, find, is_inside
+from snapshot.git_dir import Dir, find
 from snapshot.git_history import Objects, TooManyFiles, head_entries
 from snapshot.git_index import MAX_BYTES as MAX_INDEX
 from snapshot.git_index import GitIndex, UnreadableIndex
@@ -23,9 +24,6 @@ from snapshot.git_sanitise import minimal, object_hash, sanitise, uses_worktree_
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-
-MAX_ALTERNATES: Final = 16
-"""Most object folders that one repository may borrow from."""
 
 MAX_PACKED_REFS: Final = 64 << 20
 MAX_REFS: Final = 200_000
@@ -62,10 +60,6 @@ class Member:
     name: bytes = b""
 
 
-class GitLeftOut(Exception):
-    """The repository cannot go along; the message says why."""
-
-
 class GitRepo:
     """One repository of the workspace, read when the walk comes to it."""
 
@@ -76,12 +70,15 @@ class GitRepo:
         own: Dir,
         common: Dir,
         borrowed: dict[object, bytes],
+        *,
+        alternates: bool = False,
     ) -> None:
         """Read what must be of one moment: HEAD, refs and index, before any object.
 
         `workspace` is its real absolute path, `folder` the working tree in it, `own` the tree's git
         folder, `common` the one that holds refs and objects (the same but for a linked worktree),
-        `borrowed` the object folders that the image holds already, by identity. Raises GitLeftOut.
+        `borrowed` the object folders that the image holds already, by identity; `alternates` as in
+        CaptureOptions. Raises GitLeftOut.
         """
         self.folder = folder
         self.notices: list[str] = []
@@ -93,7 +90,8 @@ class GitRepo:
             raise GitLeftOut("it has no readable HEAD")
         self._packed = self._read_packed()
         self._refs = self._read_refs()
-        self._objects = self._find_objects()
+        self._objects, notices = object_folders(workspace, folder, common, alternates=alternates)
+        self.notices += notices
         self.index = self._read_index()
 
     @property
@@ -213,40 +211,6 @@ class GitRepo:
             objects.close()
         return GitIndex(self.prefix, self._hash, entries).prepared()
 
-    def _find_objects(self) -> list[Dir]:
-        """Open the object folder and those it borrows from, each once."""
-        first = self._common.enter(b"objects")
-        if first is None:
-            raise GitLeftOut("it has no objects folder")
-        found, waiting = [first], [first]
-        known = {first.identity}
-        while waiting and len(found) <= MAX_ALTERNATES:
-            for path in _alternates(waiting.pop()):
-                if self.folder and not is_inside(path, self._workspace):
-                    # nobody chose this for the workspace: it came with whatever lies in there
-                    self.notices.append(
-                        f"Git objects of {printable(path)}, from which '{self._shown}' borrows,"
-                        " lie outside of the workspace and were left out."
-                    )
-                    continue
-                folder = Dir.open(path)
-                if folder is None or folder.identity in known:
-                    self._cannot_borrow(path, folder)
-                    continue
-                known.add(folder.identity)
-                found.append(folder)
-                waiting.append(folder)
-                self.notices.append(
-                    f"Git objects of {printable(path)} are in the snapshot as well."
-                )
-        return found
-
-    def _cannot_borrow(self, path: bytes, folder: Dir | None) -> None:
-        if folder is None:
-            self.notices.append(f"The git objects of {printable(path)} cannot be read.")
-        else:
-            folder.close()
-
     def _small_files(self) -> Iterator[tuple[bytes, bytes]]:
         yield b"HEAD", self._head or b""
         yield b"config", self._config
@@ -320,26 +284,25 @@ class GitRepo:
             folder.close()
 
 
-def _alternates(objects: Dir) -> list[bytes]:
-    """Read the folders that `objects` borrows from, as absolute paths."""
-    data = objects.read(b"info/alternates", _SMALL) or b""
-    lines = [line for line in data.split(b"\n") if line and not line.startswith((b"#", b'"'))]
-    return [os.path.realpath(os.path.join(objects.path, line)) for line in lines]
-
-
 def open_repo(
-    workspace: bytes, folder: bytes, directory: int, borrowed: dict[object, bytes]
+    workspace: bytes,
+    folder: bytes,
+    directory: int,
+    borrowed: dict[object, bytes],
+    *,
+    alternates: bool = False,
 ) -> GitRepo:
     """Open the repository of `folder` (an open working tree in `workspace`).
 
-    `borrowed` is filled with the object folders that the image gets. Raises GitLeftOut.
+    `borrowed` is filled with the object folders that the image gets; `alternates` as in
+    CaptureOptions. Raises GitLeftOut.
     """
     tree = os.path.join(workspace, folder) if folder else workspace
     found = find(workspace, tree, directory)
     if isinstance(found, str):
         raise GitLeftOut(found)
     try:
-        return GitRepo(workspace, folder, *found, borrowed)
+        return GitRepo(workspace, folder, *found, borrowed, alternates=alternates)
     except BaseException:
         for item in found:
             item.close()

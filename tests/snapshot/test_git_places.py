@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
@@ -101,13 +102,17 @@ def test_a_worktree_of_a_bare_repository(tmp_path: Path) -> None:
     works(tree)
 
 
-def test_borrowed_objects_go_along(tmp_path: Path) -> None:
+def shared_clones(tmp_path: Path) -> Path:
+    """Make a workspace that borrows from a repository that borrows from `source`."""
     source = repository(tmp_path / "source", FILES)
     git(source, "repack", "-adq")
     git(tmp_path, "clone", "-q", "--shared", str(source), "middle")
     git(tmp_path, "clone", "-q", "--shared", str(tmp_path / "middle"), "ws")
+    return tmp_path / "ws"
 
-    tree, report = guest(tmp_path / "ws", tmp_path)
+
+def test_borrowed_objects_go_along_where_that_is_allowed(tmp_path: Path) -> None:
+    tree, report = guest(shared_clones(tmp_path), tmp_path, alternates=True)
 
     assert any("source" in notice for notice in report.notices)
     assert not (tree / ".git/objects/info/alternates").exists()
@@ -115,7 +120,54 @@ def test_borrowed_objects_go_along(tmp_path: Path) -> None:
     works(tree)
 
 
-def test_a_nested_repository_borrows_nothing_from_outside(tmp_path: Path) -> None:
+def told_command(notice: str) -> str:
+    return notice.split("`")[1]
+
+
+def test_a_repository_that_borrows_from_outside_is_left_out(tmp_path: Path) -> None:
+    workspace = shared_clones(tmp_path)
+
+    tree, report = guest(workspace, tmp_path)
+
+    (notice,) = report.notices
+    assert str(tmp_path / "middle/.git/objects") in notice
+    assert "left out" in notice
+    command = told_command(notice)
+    assert command == "git repack -a -d && rm .git/objects/info/alternates"
+    assert not (tree / ".git").exists()
+    subprocess.run(command, shell=True, check=True, cwd=workspace, capture_output=True)
+    (tmp_path / "middle").rename(tmp_path / "gone")
+    tree, report = guest(workspace, tmp_path)
+    assert report.notices == ()
+    assert git(tree, "status", "--porcelain") == ""
+    works(tree)
+
+
+def test_a_trusted_main_repository_may_borrow_but_not_by_way_of_the_workspace(
+    tmp_path: Path,
+) -> None:
+    other = private(tmp_path)
+    main = shared_clones(tmp_path)
+    git(main, "worktree", "add", "-q", "-b", "feature", str(tmp_path / "tree"))
+    workspace = tmp_path / "tree"
+
+    tree, report = guest(workspace, tmp_path)
+
+    assert len(report.notices) == 2
+    assert all("as well" in notice for notice in report.notices)
+    works(tree)
+
+    write(workspace, {"lib/objects/info/alternates": f"{other}/.git/objects\n"})
+    with (main / ".git/objects/info/alternates").open("a") as pointers:
+        pointers.write(f"{workspace}/lib/objects\n")
+    tree, report = guest(workspace, tmp_path)
+    assert not (tree / ".git").exists()
+    assert str(other) in report.notices[0]
+    assert told_command(report.notices[0]).endswith("rm ../ws/.git/objects/info/alternates")
+
+
+@pytest.mark.parametrize("allowed", [True, False])
+def test_a_nested_repository_borrows_nothing_from_outside(allowed: bool, tmp_path: Path) -> None:
     other = private(tmp_path)
     workspace = repository(tmp_path / "ws", FILES)
     nested = repository(workspace / "libs/inner", {"i.txt": "i\n"})
@@ -123,11 +175,15 @@ def test_a_nested_repository_borrows_nothing_from_outside(tmp_path: Path) -> Non
     shared = repository(workspace / "other", {"o.txt": "o\n"})
     git(workspace, "clone", "-q", "--shared", str(shared), "borrower")
 
-    tree, report = guest(workspace, tmp_path)
+    tree, report = guest(workspace, tmp_path, alternates=allowed)
 
     secret = git(other, "rev-parse", "HEAD").strip()
     assert not list(tree.rglob(secret[2:]))
-    assert [str(other) in notice for notice in report.notices].count(True) == 1
+    (notice,) = [notice for notice in report.notices if str(other) in notice]
+    assert told_command(notice) == (
+        "git -C ./libs/inner repack -a -d && rm libs/inner/.git/objects/info/alternates"
+    )
+    assert not (tree / "libs/inner/.git").exists()
     works(tree / "borrower")  # what lies in the workspace may be borrowed from
 
 
