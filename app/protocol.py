@@ -187,6 +187,8 @@ class MergeReport(msgspec.Struct, frozen=True):
     conflicts: tuple[str, ...] = ()
     skipped: tuple[Skipped, ...] = ()
     dry_run: bool = False
+    notices: tuple[str, ...] = ()
+    """Sentences about what was done, such as a step that had a weaker guarantee."""
 
 
 class UndoReport(msgspec.Struct, frozen=True):
@@ -195,6 +197,7 @@ class UndoReport(msgspec.Struct, frozen=True):
     merge: str
     restored: tuple[str, ...] = ()
     conflicts: tuple[str, ...] = ()
+    notices: tuple[str, ...] = ()
 
 
 class Event(msgspec.Struct, frozen=True):

@@ -15,6 +15,7 @@ from app.errors import EXIT_DECISION, EXIT_DONE, AppError
 from app.paths import Paths
 from app.protocol import MergeReport, MergeRequest, UndoReport
 from app.wire_text import to_text
+from snapshot.writeback_plan import ALREADY
 
 if TYPE_CHECKING:
     import argparse
@@ -38,7 +39,8 @@ def merge(arguments: argparse.Namespace, output: Output) -> int:
     output.result(
         {"session": info.id, **fields}, lambda: _print_merge(output, info.id, report, undecided)
     )
-    return EXIT_DECISION if report.conflicts or undecided else EXIT_DONE
+    left_out = any(skipped.reason != ALREADY for skipped in report.skipped)
+    return EXIT_DECISION if report.conflicts or left_out or undecided else EXIT_DONE
 
 
 def _texts(arguments: list[str]) -> tuple[str, ...]:
@@ -62,6 +64,8 @@ def _print_merge(output: Output, session: str, report: MergeReport, undecided: b
         output.line(f"left out {shown(skipped.path)}: {skipped.reason}")
     for path in report.conflicts:
         output.line(f"conflict {shown(path)}: you and the agent changed the same lines")
+    for notice in report.notices:
+        output.line(f"note {shown(notice)}")
     if undecided:
         output.line(f"Nothing is accepted yet: cloche merge {session} --accept PATTERN")
     elif report.merge:
@@ -110,3 +114,5 @@ def _print_undo(output: Output, report: UndoReport) -> None:
         output.line(f"restored {shown(path)}")
     for path in report.conflicts:
         output.line(f"conflict {shown(path)}: it was changed after the merge")
+    for notice in report.notices:
+        output.line(f"note {shown(notice)}")

@@ -236,10 +236,12 @@ class Desk:
             decisions = self._asked(request)
             if request.dry_run:
                 plan = self._plan(decisions)
-                return _report("", plan.written, plan.conflicts, plan.skipped, dry_run=True)
+                return _report(
+                    "", plan.written, plan.conflicts, plan.skipped, plan.notices, dry_run=True
+                )
             done = run_merge(lambda: self._plan(decisions), self._merges)
             self._in_force.renew()
-            return _report(done.merge, done.written, done.conflicts, done.skipped)
+            return _report(done.merge, done.written, done.conflicts, done.skipped, done.notices)
 
     def _asked(self, request: MergeRequest) -> Decisions:
         asked: Decisions = self._log
@@ -299,7 +301,9 @@ class Desk:
         with self._lock:
             done = undo_merge(self._merges, self._merge_id(merge))
             self._in_force.renew()
-            return UndoReport(done.merge, _texts(done.restored), _paths(done.conflicts))
+            return UndoReport(
+                done.merge, _texts(done.restored), _paths(done.conflicts), _told(done.notices)
+            )
 
     def _merge_id(self, text: str) -> str:
         names = sorted(entry.name for entry in self._merges.iterdir() if entry.is_dir())
@@ -333,13 +337,22 @@ def _paths(refusals: Iterable[Refusal]) -> tuple[str, ...]:
     return _texts(refusal.path for refusal in refusals)
 
 
+def _told(notices: Iterable[Refusal]) -> tuple[str, ...]:
+    """Return notices as text; one about the whole merge bears the path `.`."""
+    return tuple(
+        item.reason if item.path == b"." else f"{to_text(item.path)}: {item.reason}"
+        for item in notices
+    )
+
+
 def _report(
     merge: str,
     written: Iterable[bytes],
     conflicts: Iterable[Refusal],
     skipped: Iterable[Refusal],
+    notices: Iterable[Refusal],
     *,
     dry_run: bool = False,
 ) -> MergeReport:
     left = tuple(Skipped(to_text(item.path), item.reason) for item in skipped)
-    return MergeReport(merge, _texts(written), _paths(conflicts), left, dry_run)
+    return MergeReport(merge, _texts(written), _paths(conflicts), left, dry_run, _told(notices))

@@ -29,6 +29,7 @@ class MergeFacts:
     written: tuple[str, ...] = ()
     conflicts: tuple[str, ...] = ()
     skipped: tuple[tuple[str, str], ...] = ()
+    notices: tuple[str, ...] = ()
     risky: dict[str, str] = field(default_factory=dict[str, str])
     """Why a path that goes in is risky."""
     kinds: dict[str, str] = field(default_factory=dict[str, str])
@@ -63,6 +64,7 @@ def merge_facts(changes: Changes, report: MergeReport) -> MergeFacts:
         written=tuple(safe_name(path).text for path in report.written),
         conflicts=tuple(safe_name(path).text for path in report.conflicts),
         skipped=tuple((safe_name(s.path).text, safe_name(s.reason).text) for s in report.skipped),
+        notices=tuple(safe_name(notice).text for notice in report.notices),
         risky={safe_name(path).text: safe_name(why).text for path, why in risky.items() if why},
         kinds={safe_name(path).text: KINDS[file.kind] for path, file in by_path.items()},
         accepted_hunks=units_in(changes, "accepted") + units_in(changes, "mixed"),

@@ -214,6 +214,8 @@ def paths_text(facts: MergeFacts, glyphs: Glyphs) -> Content:
         parts.append((f"  {glyphs.risky} {risk}\n" if risk else "\n", "$warning"))
     for path, reason in facts.skipped:
         parts += [(f" {glyphs.note} ", "$muted"), (path, "$muted"), (f"  {reason}\n", "$muted")]
+    for notice in facts.notices:
+        parts += [(f" {glyphs.note} ", "$muted"), (f"{notice}\n", "$muted")]
     if not parts:
         parts = [("  nothing would be written\n", "$muted")]
     return Content.assemble(*parts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,13 +14,17 @@ from app.keeper.service import page_of
 from app.protocol import Changes, Decide, FileChange, MergeRequest
 from snapshot.errors import SnapshotError
 from snapshot.review import FileReview
+from snapshot.writeback import Refusal
 from tests.app.keeper_bench import Bench
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from snapshot.review import ChangedFile
+    from snapshot.undo import UndoOutcome
+    from snapshot.writeback import MergePlan
+    from snapshot.writeback_run import MergeOutcome
 
 NUMBERS = "".join(f"{number}\n" for number in range(1, 31))
 
@@ -224,6 +229,7 @@ async def test_my_own_edits_elsewhere_survive_merge_and_undo(bench: Bench) -> No
     assert files["a.txt"].drift
     assert not files["gone.txt"].drift
     report = bench.desk.merge(MergeRequest(accept=("a.txt",)))
+    assert report.notices == ("a.txt: merged with your changes",)
     both = mine.replace("2\n", "two\n", 1).replace("29\n", "twenty-nine\n")
     assert (bench.workspace / "a.txt").read_text() == both
     undone = bench.desk.undo(report.merge[:-2])
@@ -231,6 +237,25 @@ async def test_my_own_edits_elsewhere_survive_merge_and_undo(bench: Bench) -> No
     assert (bench.workspace / "a.txt").read_text() == mine
     with pytest.raises(AppError):
         bench.desk.undo("nothing")
+
+
+async def test_a_weaker_guarantee_is_told(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    edited(bench)
+    await bench.take()
+    weaker = (Refusal(b".", "One step had a weaker guarantee."),)
+    real_merge, real_undo = desk.run_merge, desk.undo_merge
+
+    def merging(plan: Callable[[], MergePlan], merges: Path) -> MergeOutcome:
+        return replace(real_merge(plan, merges), notices=weaker)
+
+    def undoing(merges: Path, merge: str) -> UndoOutcome:
+        return replace(real_undo(merges, merge), notices=weaker)
+
+    monkeypatch.setattr(desk, "run_merge", merging)
+    monkeypatch.setattr(desk, "undo_merge", undoing)
+    report = bench.desk.merge(MergeRequest(accept=("gone.txt",)))
+    assert report.notices == ("One step had a weaker guarantee.",)
+    assert bench.desk.undo(report.merge).notices == report.notices
 
 
 async def test_touching_a_file_is_no_drift(bench: Bench) -> None:

@@ -1,0 +1,54 @@
+"""What `cloche merge` says of a report, and its exit status."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from app import main
+from app.agents import shell
+from app.cli import merge
+from app.paths import Paths
+from app.protocol import MergeReport, Skipped
+from app.records import SessionRecord, StateRecord, write_record
+from snapshot.writeback_plan import ALREADY
+
+if TYPE_CHECKING:
+    from app.protocol import MergeRequest
+
+SESSION = "aaaaaaaa01"
+
+
+def merged(monkeypatch: pytest.MonkeyPatch, report: MergeReport) -> int:
+    """Run the command; the keeper answers with this report."""
+    folder = Paths.from_environment().session(SESSION)
+    folder.mkdir(parents=True)
+    record = SessionRecord(SESSION, "n", shell(), "/w", 0.0, "base", "key")
+    write_record(folder / "session.json", record)
+    write_record(folder / "state.json", StateRecord(state="stopped"))
+
+    async def answer(_: Paths, session: str, request: MergeRequest) -> tuple[MergeReport, bool]:
+        assert (session, request.accept) == (SESSION, ("*",))
+        return report, False
+
+    monkeypatch.setattr(merge, "_merge", answer)
+    return main.run(("merge", SESSION, "--accept", "*"))
+
+
+@pytest.mark.parametrize(
+    ("reason", "status"), [(ALREADY, 0), ("the link leads out of the workspace", 3)]
+)
+def test_what_was_asked_for_and_left_out_waits_for_you(
+    monkeypatch: pytest.MonkeyPatch, reason: str, status: int
+) -> None:
+    report = MergeReport("m", written=("a",), skipped=(Skipped("b", reason),))
+    assert merged(monkeypatch, report) == status
+
+
+def test_notices_are_printed_and_safe_for_a_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    report = MergeReport("m", written=("a",), notices=("a\x1b: had 2 hard links",))
+    assert merged(monkeypatch, report) == 0
+    assert "note a␛: had 2 hard links\n" in capsys.readouterr().out
