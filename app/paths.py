@@ -77,12 +77,28 @@ def private_folder(path: Path) -> Path:
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     path.mkdir(mode=0o700, exist_ok=True)
     found = path.lstat()
+    _refuse_unsafe(path, found)
+    if found.st_mode & 0o077:
+        path.chmod(0o700)
+    return path
+
+
+def check_sockets_private(sockets: Path) -> None:
+    """Refuse a folder of sockets in which somebody else could be listening; nothing is made.
+
+    Clients call it before they connect. The folder above counts as well, for whoever owns that can
+    put another one in the place of this.
+
+    Raises AppError `unsafe-folder`, and FileNotFoundError where no keeper made the folder yet.
+    """
+    for folder in (sockets.parent, sockets):
+        _refuse_unsafe(folder, folder.lstat())
+
+
+def _refuse_unsafe(path: Path, found: os.stat_result) -> None:
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o022:
         raise AppError(
             "unsafe-folder",
             f"{path} is not a private folder of yours.",
             f"Look what is in it, then remove it, or run: chmod 700 '{path}'",
         )
-    if found.st_mode & 0o077:
-        path.chmod(0o700)
-    return path

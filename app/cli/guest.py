@@ -16,7 +16,7 @@ import asyncssh
 from app.client import fleet
 from app.client.session import SessionClient
 from app.errors import EXIT_DONE, EXIT_OURS, EXIT_TIMEOUT, AppError, not_running
-from app.paths import Paths
+from app.paths import Paths, check_sockets_private
 
 if TYPE_CHECKING:
     import argparse
@@ -157,6 +157,7 @@ def proxy(arguments: argparse.Namespace, _: Output) -> int:
     paths = Paths.from_environment()
     info = fleet.find_session(paths, arguments.session)
     asyncio.run(_wake(paths, info.id))
+    check_sockets_private(paths.sockets(info.id))
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     connection.connect(os.fspath(paths.sockets(info.id) / "control.sock"))
     _copy(connection)

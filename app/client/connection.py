@@ -13,6 +13,7 @@ import msgspec
 
 from app.client.launch import ensure_keeper
 from app.errors import AppError
+from app.paths import check_sockets_private
 from app.protocol import PROTOCOL, SUBSYSTEM, Event
 from app.rpc import Incoming, Lines, call_line
 
@@ -47,7 +48,11 @@ def new_host_key() -> tuple[str, bytes]:
 
 
 async def connect(socket_path: Path, host_key: str) -> asyncssh.SSHClientConnection:
-    """Connect to a keeper's SSH server and check its pinned key."""
+    """Connect to a keeper's SSH server and check its pinned key.
+
+    Raises OSError when none is there, AppError `unsafe-folder` when it may be somebody else's.
+    """
+    check_sockets_private(socket_path.parent)
     plain = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
     plain.setblocking(False)
     try:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, Literal, Self
 
 from app import pane_frames as frames
 from app.errors import AppError
+from app.paths import check_sockets_private
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -34,8 +35,12 @@ class PaneClient:
 
     @classmethod
     async def open(cls, path: Path) -> Self:
-        """Connect. Raises AppError `keeper-lost` when nobody serves the terminal."""
+        """Connect. Raises AppError `keeper-lost` when nobody serves the terminal.
+
+        AppError `unsafe-folder` when it may be somebody else who would be sent the keystrokes.
+        """
         try:
+            check_sockets_private(path.parent)
             streams = await asyncio.wait_for(asyncio.open_unix_connection(path), CONNECT_S)
         except (OSError, TimeoutError) as error:
             raise AppError(
