@@ -14,7 +14,7 @@ from app.keeper.service import page_of
 from app.protocol import Changes, Decide, FileChange, MergeRequest
 from snapshot.errors import SnapshotError
 from snapshot.review import FileReview
-from snapshot.writeback import Refusal
+from snapshot.writeback import Refusal, run_merge, undo_merge
 from tests.app.keeper_bench import Bench
 
 if TYPE_CHECKING:
@@ -243,13 +243,12 @@ async def test_a_weaker_guarantee_is_told(bench: Bench, monkeypatch: pytest.Monk
     edited(bench)
     await bench.take()
     weaker = (Refusal(b".", "One step had a weaker guarantee."),)
-    real_merge, real_undo = desk.run_merge, desk.undo_merge
 
     def merging(plan: Callable[[], MergePlan], merges: Path) -> MergeOutcome:
-        return replace(real_merge(plan, merges), notices=weaker)
+        return replace(run_merge(plan, merges), notices=weaker)
 
     def undoing(merges: Path, merge: str) -> UndoOutcome:
-        return replace(real_undo(merges, merge), notices=weaker)
+        return replace(undo_merge(merges, merge), notices=weaker)
 
     monkeypatch.setattr(desk, "run_merge", merging)
     monkeypatch.setattr(desk, "undo_merge", undoing)
