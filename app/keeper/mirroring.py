@@ -42,7 +42,7 @@ MAX_LISTING: Final = 256 << 20
 """Bytes of one listing; with MAX_ENTRIES the bound on what a guest makes us hold."""
 
 MAX_ENTRIES: Final = 300_000
-"""Entries of one listing; this many cost the keeper some 350 MB and ten seconds."""
+"""Entries of one listing; this many new links cost the keeper some 550 MB and half a minute."""
 
 FETCH_S: Final = 120.0
 
