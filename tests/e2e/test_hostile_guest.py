@@ -122,6 +122,47 @@ async def test_the_world_has_no_way_out(root: bool, forked_vm: LabVM) -> None:
         assert secret not in await forked_vm.sh(script, root=True)
 
 
+DEVICES = r"""
+import os, pty, subprocess
+flags = next(line.split()[5] for line in open("/proc/self/mountinfo") if line.split()[4] == "/dev")
+print(flags.split(",")[:3])
+for name in ("/dev/fill", "/dev/null/x", "/dev/sub", "/dev/pts/fill"):
+    try:
+        os.mkdir(name) if name.endswith("sub") else open(name, "xb").close()
+        print("made", name)
+    except OSError:
+        pass
+for work in (lambda: os.chmod("/dev/null", 0o600), lambda: os.remove("/dev/zero"),
+             lambda: os.symlink("/x", "/dev/x"), lambda: os.chown("/dev/full", 1000, 1000)):
+    try:
+        work()
+        print("changed a node")
+    except OSError:
+        pass
+with open("/dev/null", "wb") as null, open("/dev/urandom", "rb") as random:
+    null.write(random.read(4096))
+with open(f"/dev/shm/{os.getuid()}", "wb") as shared:
+    shared.write(bytes(1 << 20))
+main, end = pty.openpty()
+assert os.ttyname(end).startswith("/dev/pts/")
+assert os.isatty(end) and os.open(os.ttyname(end), os.O_RDWR | os.O_NOCTTY)
+script = ["script", "-qec", "tty; echo to the terminal > /dev/tty", "/dev/null"]
+lines = subprocess.run(script, stdin=subprocess.DEVNULL, capture_output=True).stdout.split()
+print(lines[0].startswith(b"/dev/pts/"), b" ".join(lines[1:]).decode())
+"""
+
+
+@pytest.mark.parametrize("root", [True, False])
+async def test_devices_work_and_their_folder_cannot_be_filled(root: bool, forked_vm: LabVM) -> None:
+    done = await forked_vm.run("python3", "-c", DEVICES, root=root)
+    assert done.stdout.decode().splitlines() == [
+        "['ro', 'nosuid', 'noexec']",
+        "True to the terminal",
+    ], done
+    # a file in there would take the memory of the toolkit, which serves the links
+    assert (await forked_vm.sh("head -c 64M /dev/zero > /dev/fill || echo no", root=root)) == "no\n"
+
+
 NAMES = rb"""
 import os
 os.chdir(b"/workspace")

@@ -4,6 +4,7 @@
 #define PLAIN (MS_NOSUID | MS_NODEV)
 #define BARE (PLAIN | MS_NOEXEC)
 #define COVER (MS_REMOUNT | MS_BIND | MS_RDONLY | BARE)
+#define NODES (MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NOEXEC) /* devices still open */
 #define EXT4 "commit=1,noinit_itable,no_prefetch_block_bitmaps" /* nothing runs in the background */
 #define DISK_MS 3000 /* drivers find their disks within 200 ms even under emulation */
 #define OVERLAY(lower, place)                                                                      \
@@ -102,6 +103,8 @@ static void furnish(void) {
         /* the toolkit's terminals, so that a name means the same on both sides */
         {"/dev/pts", "/world/dev/pts", NULL, MS_BIND, NULL},
         {"shm", "/world/dev/shm", "tmpfs", PLAIN, "mode=1777,size=20%"},
+        /* it is the toolkit's memory, which nobody in the world may fill; what lies on it stays */
+        {NULL, "/world/dev", NULL, NODES, NULL},
         {"/session/hosts", "/world/etc/hosts", NULL, MS_BIND, NULL},
         {"/session/hostname", "/world/etc/hostname", NULL, MS_BIND, NULL},
         {"proc", "/world/proc", "proc", BARE, NULL},
