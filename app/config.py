@@ -171,11 +171,11 @@ def _agent(document: Document, name: str, value: Any) -> Agent:
     if not _AGENT_NAME.match(name):
         raise document.error(key, "an agent's name is small letters, digits and . _ - (40 at most)")
     given = _mapping(document, key, value, ("command", "env", "description"))
-    # A script of several lines, as in `[sh, -c, "…"]`, is a word like any other.
-    words: Any = given.get("command") or ()
-    command = _texts(document, (*key, "command"), words, one_line=False)
-    if not command:
+    words = given.get("command")
+    if not words:
         raise document.error(key, f"the agent '{name}' needs a command", "command: [program, arg]")
+    # A script of several lines, as in `[sh, -c, "…"]`, is a word like any other.
+    command = _texts(document, (*key, "command"), words, one_line=False)
     env = _environment(document, (*key, "env"), given.get("env"))
     description = str(given.get("description") or "")
     return Agent(name, command, env, description=description, source=str(document.path))

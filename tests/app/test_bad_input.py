@@ -171,7 +171,7 @@ def test_an_unreadable_file_in_the_workspace(host: Host) -> None:
     error = host.refused(1)
     assert error["code"] == "workspace-refused"
     assert "unreadable.txt" in error["message"]
-    assert error["hint"].startswith("Run: chmod u+r ")
+    assert error["hint"].startswith("In the workspace, run: chmod u+r ./unreadable.txt")
     assert secret.stat().st_mode & 0o777 == 0
 
 
