@@ -85,6 +85,12 @@ class Output:
             self._write("  ".join(cells).rstrip() + "\n")
 
     @staticmethod
+    def exact(data: bytes) -> None:
+        """Write bytes as they are; never to a terminal, which could obey them."""
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+
+    @staticmethod
     def note(text: str) -> None:
         """Say something beside the answer, on stderr."""
         sys.stderr.write(safe_block(text).text + "\n")

@@ -81,6 +81,7 @@ def _review(add: Adder) -> None:
     add("changes", "list what the agent changed", session=True)
     diff = add("diff", "print what the agent changed", session=True)
     diff.add_argument("path", metavar="PATH", nargs="?", default="", help="only this path")
+    diff.add_argument("--patch", action="store_true", help="exact bytes, for git apply")
     merge = add("merge", "write accepted changes into the workspace", session=True)
     merge.add_argument(
         "--accept",

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import base64
+import sys
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -12,6 +14,8 @@ from app.client.session import SessionClient
 from app.errors import EXIT_DONE, AppError
 from app.paths import Paths
 from app.wire_text import to_bytes, to_text
+from snapshot.decisions import Uniform
+from snapshot.patch import check_export, export_patch
 from snapshot.review import ChangedFile, FileReview
 from snapshot.rows import RowModel
 from snapshot.safe_text import safe_name
@@ -33,6 +37,8 @@ LETTERS: Final = {
 }
 DECIDED: Final = {"open": " ", "accepted": "✓", "rejected": "✗", "mixed": "◐"}
 WINDOW: Final = 4096
+
+_CANNOT: Final = "binary or special: a patch cannot carry it"
 
 
 async def fetch_changes(paths: Paths, session_id: str) -> Changes:
@@ -80,8 +86,10 @@ def diff(arguments: argparse.Namespace, output: Output) -> int:
     """Print the changed lines, of all files or of one."""
     paths = Paths.from_environment()
     info = fleet.find_session(paths, arguments.session)
-    path = to_text(arguments.path.encode("utf-8", "surrogateescape"))
-    found = asyncio.run(_fetch_diff(paths, info.id, path.removeprefix("./")))
+    path = to_text(arguments.path.encode("utf-8", "surrogateescape")).removeprefix("./")
+    if arguments.patch:
+        return _patch(paths, info.id, path, output)
+    found = asyncio.run(_fetch_diff(paths, info.id, path))
     value = {"session": info.id, "files": [_json(file, lines) for file, lines in found]}
     output.result(value, lambda: _print_diff(output, found))
     return EXIT_DONE
@@ -92,35 +100,69 @@ Diff = list[tuple["FileChange", list[str]]]
 
 async def _fetch_diff(paths: Paths, session_id: str, path: str) -> Diff:
     async with await SessionClient.open(paths, session_id) as client:
-        found = await client.changes(refresh=True)
-        files = [file for file in found.files if path in ("", file.path, file.old_path)]
-        if not files and path:
-            raise AppError(
-                "not-found", f"Nothing changed at '{path}'.", f"See: cloche changes {session_id}"
-            )
+        files = await _files_at(client, session_id, path)
         return [(file, await _lines(client, file)) for file in files]
+
+
+async def _files_at(client: SessionClient, session_id: str, path: str) -> list[FileChange]:
+    """Return the changed files at `path`, all of them when it is empty."""
+    found = await client.changes(refresh=True)
+    files = [file for file in found.files if path in ("", file.path, file.old_path)]
+    if not files and path:
+        text = f"Nothing changed at '{path}'."
+        raise AppError("not-found", text, f"See: cloche changes {session_id}")
+    return files
+
+
+def _patch(paths: Paths, session_id: str, path: str, output: Output) -> int:
+    """Write the changes as a patch that `git apply` takes, checked by an independent parser.
+
+    Raises AppError `usage` when it would go to a terminal: it may hold control sequences.
+    """
+    if not output.json and sys.stdout.isatty():
+        text = "A patch is exact bytes and may hold control sequences, so it goes to no terminal."
+        raise AppError("usage", text, f"cloche diff {session_id} --patch > changes.patch")
+    data, left_out = asyncio.run(_fetch_patch(paths, session_id, path))
+    facts = check_export(data)
+    value = {"session": session_id, **facts._asdict(), "left_out": left_out}
+    value["patch"] = base64.b64encode(data).decode()
+    output.result(value, lambda: output.exact(data))
+    for name in left_out:
+        output.note(f"not in the patch: {name} ({_CANNOT})")
+    return EXIT_DONE
+
+
+async def _fetch_patch(paths: Paths, session_id: str, path: str) -> tuple[bytes, list[str]]:
+    """Return the patch, and the shown names of the files that a patch cannot carry."""
+    async with await SessionClient.open(paths, session_id) as client:
+        files = await _files_at(client, session_id, path)
+        kept = [file for file in files if not (file.binary or file.note)]
+        reviews = [await _review(client, file) for file in kept]
+    left_out = [shown(file.path) for file in files if file.binary or file.note]
+    return export_patch(reviews, Uniform("accepted")), left_out
 
 
 async def _lines(client: SessionClient, file: FileChange) -> list[str]:
     if file.binary or file.note:
         return []
+    return _unified(RowModel(await _review(client, file), "unified"))
+
+
+async def _review(client: SessionClient, file: FileChange) -> FileReview:
+    """Fetch both sides of a changed file and compare them."""
     base = await client.blob(file.base) if file.base else None
     agent = await client.blob(file.agent) if file.agent else None
-    review = FileReview(
-        ChangedFile(
-            path=to_bytes(file.path),
-            kind=file.kind,
-            old_path=to_bytes(file.old_path) if file.old_path else None,
-            mode=file.mode,
-            old_mode=file.old_mode,
-            base=file.base,
-            agent=file.agent,
-            note=file.note,
-        ),
-        base,
-        agent,
+    changed = ChangedFile(
+        path=to_bytes(file.path),
+        kind=file.kind,
+        old_path=to_bytes(file.old_path) if file.old_path else None,
+        mode=file.mode,
+        old_mode=file.old_mode,
+        base=file.base,
+        agent=file.agent,
+        note=file.note,
     )
-    return _unified(RowModel(review, "unified"))
+    return FileReview(changed, base, agent)
 
 
 def _unified(model: RowModel) -> list[str]:

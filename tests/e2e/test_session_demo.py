@@ -95,6 +95,13 @@ def test_run_look_merge_a_part_and_take_it_back(
     assert (files["a.py"]["added"], files["a.py"]["removed"]) == (3, 0)
     assert report["changes"]["files"] == len(files)
 
+    patched = tmp_path / "patched"
+    shutil.copytree(workspace, patched, symlinks=True)
+    patch = world.run("diff", session, "--patch")
+    assert b"not in the patch: cloche-demo/data.bin" in patch.stderr
+    subprocess.run(["git", "apply"], cwd=patched, input=patch.stdout, check=True)
+    assert tree(patched) == {k: v for k, v in wanted.items() if k != "cloche-demo/data.bin"}
+
     refused = world.json("merge", session, status=3)
     assert refused["written"] == []
     assert tree(workspace) == before
