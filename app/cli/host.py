@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from app.config import load_config
 from app.errors import EXIT_DONE
 from app.paths import Paths, private_folder
-from vm.errors import ImageMissing
 
 if TYPE_CHECKING:
     import argparse
@@ -78,16 +77,9 @@ def _build(arguments: argparse.Namespace, output: Output) -> int:
 
 
 def _list(output: Output) -> int:
-    from vm.image import find_image
+    from vm.image import list_images
 
-    folder = Paths.from_environment().store / "images"
-    names = sorted(entry.name for entry in folder.iterdir()) if folder.is_dir() else []
-    found: list[ImageSet] = []
-    for name in names:
-        try:
-            found.append(find_image(folder.parent, name))
-        except ImageMissing:
-            continue  # a folder that is no whole image is not one
+    found = list_images(Paths.from_environment().store)
     output.result(
         {"images": [_image(one) for one in found]},
         lambda: output.table(

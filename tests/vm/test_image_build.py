@@ -15,7 +15,7 @@ import msgspec
 import pytest
 
 from vm.errors import HostLacks, ImageMissing, VMError
-from vm.image import build, build_image, find_image, guest, packages, store, tools
+from vm.image import build, build_image, find_image, guest, list_images, packages, store, tools
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -90,6 +90,14 @@ def test_an_image_is_built_once_and_then_found(tmp_path: Path, fake: type[_Fake]
     assert sorted(os.listdir(tmp_path / "images")) == [".built", ".lock", "base"]
     assert first.base.read_text() == "base.squashfs 1"  # what a session began with stays
     assert again.base.read_text() == "base.squashfs 2"
+
+
+def test_listing_passes_over_what_is_no_image(tmp_path: Path, fake: type[_Fake]) -> None:
+    assert list_images(tmp_path) == []
+    built = build_image(tmp_path, progress=_nothing)
+    (tmp_path / "images" / "half").mkdir()
+    (tmp_path / "images" / "No Name").mkdir()
+    assert list_images(tmp_path) == [built]
 
 
 def test_other_sources_of_ours_make_another_image(

@@ -2,7 +2,7 @@
 
 The public functions and types are re-exported here:
 
-* `build_image`, `find_image`, `find_built` and `ImageSet`: images in the store, by name or digest;
+* `build_image`, `find_image`, `find_built`, `list_images` and `ImageSet`: images in the store;
 * `write_initrd`, `session_cpio`: the toolkit initramfs plus the secrets of one session;
 * `scratch_template`: the empty ext4 disk that every session's qcow2 grows from;
 * `TCG_Q35`, `KVM_MICROVM`: the kernel command lines.
@@ -14,7 +14,7 @@ from vm.image.build import build_image
 from vm.image.cmdline import KVM_MICROVM, TCG_Q35
 from vm.image.initrd import session_cpio, write_initrd
 from vm.image.scratch import scratch_template
-from vm.image.store import ImageSet, find_built, find_image
+from vm.image.store import ImageSet, find_built, find_image, list_images
 
 __all__ = [
     "KVM_MICROVM",
@@ -23,6 +23,7 @@ __all__ = [
     "build_image",
     "find_built",
     "find_image",
+    "list_images",
     "scratch_template",
     "session_cpio",
     "write_initrd",

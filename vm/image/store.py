@@ -7,6 +7,7 @@ built again.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 from dataclasses import dataclass
@@ -96,6 +97,17 @@ def find_image(store: Path, name: str = "base") -> ImageSet:
     """
     folder = image_folder(store, name)
     return image_set(folder.resolve(), read_record(folder))
+
+
+def list_images(store: Path) -> list[ImageSet]:
+    """Return every whole image of the store by name; what is no image is passed over."""
+    folder = store / "images"
+    names = sorted(entry.name for entry in folder.iterdir()) if folder.is_dir() else []
+    found: list[ImageSet] = []
+    for name in filter(_NAME.fullmatch, names):  # the store's own files begin with a dot
+        with contextlib.suppress(ImageMissing):
+            found.append(find_image(store, name))
+    return found
 
 
 def find_built(store: Path, name: str, digest: str) -> ImageSet:
