@@ -5,10 +5,10 @@ from __future__ import annotations
 import shutil
 import sys
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from app.config import load_config
-from app.errors import EXIT_DONE
+from app.errors import EXIT_DONE, AppError
 from app.paths import Paths, private_folder
 
 if TYPE_CHECKING:
@@ -57,9 +57,16 @@ def image(arguments: argparse.Namespace, output: Output) -> int:
     return _list(output)
 
 
+RECIPES: Final = ("base",)
+"""What can be built."""
+
+
 def _build(arguments: argparse.Namespace, output: Output) -> int:
     from vm.image import build_image
 
+    if arguments.name not in RECIPES:
+        text = f"There is no recipe for an image called '{arguments.name}'."
+        raise AppError("not-found", text, f"Build one of these: {', '.join(RECIPES)}")
     paths = Paths.from_environment()
     private_folder(paths.data)
     private_folder(paths.store)

@@ -59,3 +59,12 @@ def test_an_error_begins_its_own_line(
     monkeypatch.setattr("sys.stderr.isatty", terminal)
     assert main(["image", "build", "base"]) != 0
     assert "fetching\ncloche: The mirror is gone." in capsys.readouterr().err
+
+
+def test_an_image_without_a_recipe_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    assert main(["image", "build", "nope"]) == 4
+    assert "no recipe for an image called 'nope'" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
