@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from snapshot.review import Kind
+    from snapshot.writeback import Refusal
 
 ALL = Uniform("accepted")
 
@@ -208,3 +209,16 @@ def everything() -> tuple[Nodes, Nodes, dict[bytes, bytes], tuple[bytes, ...]]:
         b"new/folder": FOLDER,
     }
     return base, agent, {b"sub/renamed": b"moved"}, (b"gone", b"gone/deep")
+
+
+def scene(tmp_path: Path, base: Nodes, agent: Nodes, **more: object) -> Scene:
+    return Scene(tmp_path / "ws", tmp_path / "merges", base, agent, **more)  # type: ignore[arg-type]
+
+
+def full(tmp_path: Path) -> Scene:
+    base, agent, renames, gone = everything()
+    return scene(tmp_path, base, agent, renames=renames, gone_dirs=gone)
+
+
+def reasons(refusals: tuple[Refusal, ...]) -> dict[bytes, str]:
+    return {refusal.path: refusal.reason for refusal in refusals}

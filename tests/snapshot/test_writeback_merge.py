@@ -14,9 +14,10 @@ from tests.snapshot.merge_help import (
     FOLDER,
     Entry,
     Nodes,
-    Scene,
-    everything,
+    full,
     link,
+    reasons,
+    scene,
     text,
     tree_of,
     write_nodes,
@@ -24,21 +25,6 @@ from tests.snapshot.merge_help import (
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from snapshot.writeback import Refusal
-
-
-def scene(tmp_path: Path, base: Nodes, agent: Nodes, **more: object) -> Scene:
-    return Scene(tmp_path / "ws", tmp_path / "merges", base, agent, **more)  # type: ignore[arg-type]
-
-
-def full(tmp_path: Path) -> Scene:
-    base, agent, renames, gone = everything()
-    return scene(tmp_path, base, agent, renames=renames, gone_dirs=gone)
-
-
-def reasons(refusals: tuple[Refusal, ...]) -> dict[bytes, str]:
-    return {refusal.path: refusal.reason for refusal in refusals}
 
 
 def test_accepting_all_writes_the_agents_tree(tmp_path: Path) -> None:

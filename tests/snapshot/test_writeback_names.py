@@ -11,24 +11,15 @@ import pytest
 from tests.snapshot.merge_help import (
     Entry,
     Nodes,
-    Scene,
     link,
+    reasons,
+    scene,
     text,
     tree_of,
 )
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from snapshot.writeback import Refusal
-
-
-def scene(tmp_path: Path, base: Nodes, agent: Nodes, **more: object) -> Scene:
-    return Scene(tmp_path / "ws", tmp_path / "merges", base, agent, **more)  # type: ignore[arg-type]
-
-
-def reasons(refusals: tuple[Refusal, ...]) -> dict[bytes, str]:
-    return {refusal.path: refusal.reason for refusal in refusals}
 
 
 def test_a_rename_that_changes_only_case(tmp_path: Path) -> None:

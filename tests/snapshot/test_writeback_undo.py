@@ -10,29 +10,14 @@ import pytest
 from tests.snapshot.merge_help import (
     FOLDER,
     Nodes,
-    Scene,
-    everything,
+    full,
+    scene,
     text,
     tree_of,
 )
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from snapshot.writeback import Refusal
-
-
-def scene(tmp_path: Path, base: Nodes, agent: Nodes, **more: object) -> Scene:
-    return Scene(tmp_path / "ws", tmp_path / "merges", base, agent, **more)  # type: ignore[arg-type]
-
-
-def full(tmp_path: Path) -> Scene:
-    base, agent, renames, gone = everything()
-    return scene(tmp_path, base, agent, renames=renames, gone_dirs=gone)
-
-
-def reasons(refusals: tuple[Refusal, ...]) -> dict[bytes, str]:
-    return {refusal.path: refusal.reason for refusal in refusals}
 
 
 def test_undo_restores_every_byte_mode_and_folder(tmp_path: Path) -> None:
