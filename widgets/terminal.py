@@ -148,6 +148,19 @@ class TerminalView(TerminalMessages, Widget, can_focus=True):
         """Pass a notification on."""
         self.post_message(self.Notified(self, title, body))
 
+    def feed_progress(self, progress: tuple[int, int] | None) -> None:
+        """Pass the guest's progress on."""
+        self.post_message(self.ProgressChanged(self, progress))
+
+    def feed_mirrored(self, mirrored: bool) -> None:
+        """Pass on that another client took the terminal, or that this one holds it."""
+        self.set_class(mirrored, "-mirrored")
+        self.post_message(self.MirrorChanged(self, mirrored))
+
+    def feed_refused(self, message: str) -> None:
+        """Pass on that input was dropped."""
+        self.post_message(self.InputRefused(self, message))
+
     # -- drawing -----------------------------------------------------------------------------
 
     def render_lines(self, crop: Region) -> list[Strip]:

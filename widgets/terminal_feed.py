@@ -35,6 +35,43 @@ MouseAction = Literal["press", "release", "move", "scroll_up", "scroll_down"]
 MouseTracking = Literal["none", "click", "drag", "any"]
 """Which mouse events the guest asked for."""
 
+Unit = Literal["cell", "word", "line"]
+"""What a selection by mouse grows by: one, two and three clicks."""
+
+SelectionShape = Literal["none", "cells", "lines", "block", "swap"]
+"""What `copy_mark` makes of the selection; `swap` moves the copy cursor to its other end."""
+
+MarkKind = Literal["selection", "match", "current"]
+"""Why cells are marked: selected, found by the search, the match that the search stands on."""
+
+Motion = Literal[
+    "left",
+    "right",
+    "up",
+    "down",
+    "line_start",
+    "line_text",
+    "line_end",
+    "word_next",
+    "word_back",
+    "word_end",
+    "page_up",
+    "page_down",
+    "half_up",
+    "half_down",
+    "top",
+    "bottom",
+    "screen_top",
+    "screen_middle",
+    "screen_bottom",
+    "paragraph_back",
+    "paragraph_next",
+    "prompt_back",
+    "prompt_next",
+    "bracket",
+]
+"""Where the copy cursor goes; `vm.terminal.engine.Motion` in lower case."""
+
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
@@ -72,6 +109,30 @@ class Scroll:
 
 
 @dataclass(frozen=True, slots=True)
+class Mark:
+    """Cells `start` up to `end` (not included) of one row, and why they are marked."""
+
+    start: int
+    end: int
+    kind: MarkKind
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What the user does with the page: copy mode, a selection, a search."""
+
+    copying: bool = False
+    """Copy mode: the page is frozen, the cursor is the copy cursor, and the guest goes on."""
+    selected: bool = False
+    """There is a selection; `selected_text` returns it."""
+    matches: int = 0
+    """Matches of the search in the whole scrollback (the engine may stop counting)."""
+    match: int = 0
+    """Which of them the search stands on, from 1; 0 for none."""
+    searching: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class MouseInput:
     """One mouse event in cells of the view; `button` is 1 left, 2 middle, 3 right, 0 none."""
 
@@ -88,7 +149,7 @@ class FeedListener(Protocol):
     """Who shows a feed. All texts are printable, bounded and never markup."""
 
     def feed_changed(self, rows: Collection[int]) -> None:
-        """Rows `rows`, the cursor, the modes or the scroll position changed; paint, then ack."""
+        """Rows (their text or their marks), cursor, modes, scroll or view changed; paint, ack."""
 
     def feed_resized(self) -> None:
         """Paint everything: the terminal has another size now."""
@@ -107,6 +168,15 @@ class FeedListener(Protocol):
 
     def feed_notified(self, title: str, body: str) -> None:
         """Be told of a desktop notification (OSC 9, OSC 777)."""
+
+    def feed_progress(self, progress: tuple[int, int] | None) -> None:
+        """Be told the guest's progress (OSC 9;4), None when it ended; see `PaneFeed.progress`."""
+
+    def feed_mirrored(self, mirrored: bool) -> None:
+        """Be told whether another client holds the terminal; see `PaneFeed.mirrored`."""
+
+    def feed_refused(self, message: str) -> None:
+        """Be told in one sentence that input could not be sent and was dropped; show it."""
 
 
 class PaneFeed(Protocol):
@@ -147,8 +217,39 @@ class PaneFeed(Protocol):
         """The title that the guest set last, else empty."""
         ...
 
+    @property
+    def view(self) -> View:
+        """Copy mode, selection and search as of the last frame."""
+        ...
+
+    @property
+    def progress(self) -> tuple[int, int] | None:
+        """The guest's progress: state 1 … 4 (runs, failed, unknown, paused), per cent or -1."""
+        ...
+
+    @property
+    def mirrored(self) -> bool:
+        """True while another client holds the terminal: this one watches, its input is dropped."""
+        ...
+
+    @property
+    def pasting(self) -> int:
+        """Characters of pastes that the guest has not taken yet; 0 for none."""
+        ...
+
     def strip(self, y: int) -> Strip | None:
-        """Row `y` of the visible page, exactly `columns` cells wide; None where there is none."""
+        """Row `y` of the visible page, exactly `columns` cells wide; None where there is none.
+
+        http(s) links are in it as Rich styles (`Style(link=…)`); marks are not.
+        """
+        ...
+
+    def marks(self, y: int) -> tuple[Mark, ...]:
+        """Return what is marked in row `y`; where marks overlap, the later one is painted."""
+        ...
+
+    def link_at(self, x: int, y: int) -> str | None:
+        """Return the http(s) link under a cell: printable ASCII, at most 2048 characters."""
         ...
 
     def listen(self, listener: FeedListener) -> None:
@@ -197,4 +298,51 @@ class PaneFeed(Protocol):
 
     def scroll_to_end(self) -> None:
         """Follow the newest output again."""
+        ...
+
+    def select(self, x: int, y: int, unit: Unit, *, block: bool = False) -> None:
+        """Begin a selection at a cell, the word or the line there; `block`: a rectangle."""
+        ...
+
+    def select_to(self, x: int, y: int) -> None:
+        """Extend the selection up to a cell; at `y` -1 or `rows` the page moves a line first."""
+        ...
+
+    def select_none(self) -> None:
+        """Take the selection away."""
+        ...
+
+    def copy_mode(self, on: bool) -> None:
+        """Freeze the page under a cursor of the user's own, or let it go on."""
+        ...
+
+    def copy_move(self, motion: Motion, count: int = 1) -> None:
+        """Move the copy cursor, `count` times; the selection follows."""
+        ...
+
+    def copy_mark(self, shape: SelectionShape) -> None:
+        """Begin a selection at the copy cursor, change its shape, or swap its ends."""
+        ...
+
+    def search(self, text: str, *, backwards: bool = False) -> None:
+        """Find text from where the page stands; an empty text ends the search."""
+        ...
+
+    def find_next(self, *, backwards: bool = False) -> None:
+        """Go to the next match."""
+        ...
+
+    async def selected_text(self) -> str:
+        """Return the selected text, soft wraps joined; TimeoutError after 2 s without an answer.
+
+        Raises ConnectionError when there is no engine to ask.
+        """
+        ...
+
+    def take_over(self) -> None:
+        """Ask the keeper for the terminal, so that this client's size and input count."""
+        ...
+
+    def cancel_paste(self) -> None:
+        """Drop what still waits of pastes; keys typed after them are sent at once."""
         ...

@@ -78,3 +78,24 @@ class TerminalMessages:
 
     class Scrolled(Event, namespace="terminal_view"):
         """The visible page moved in the scrollback; see `view.feed.scroll`."""
+
+    class ProgressChanged(Event, namespace="terminal_view"):
+        """The guest reported progress: state 1 … 4 and per cent or -1; None when it ended."""
+
+        def __init__(self, view: TerminalView, progress: tuple[int, int] | None) -> None:
+            super().__init__(view)
+            self.progress = progress
+
+    class MirrorChanged(Event, namespace="terminal_view"):
+        """Another client took the terminal (`mirrored`), or this one holds it again."""
+
+        def __init__(self, view: TerminalView, mirrored: bool) -> None:
+            super().__init__(view)
+            self.mirrored = mirrored
+
+    class InputRefused(Event, namespace="terminal_view"):
+        """Input could not be sent and was dropped; `text` says so in one sentence, to be shown."""
+
+        def __init__(self, view: TerminalView, text: str) -> None:
+            super().__init__(view)
+            self.text = text

@@ -11,6 +11,7 @@ import time
 from typing import TYPE_CHECKING
 
 from app.errors import AppError
+from app.ui.pane_actions import PaneActions
 from app.ui.pane_screen import PaneScreen
 from vm.errors import HostLacks
 from vm.terminal import wire
@@ -53,7 +54,7 @@ ACTIONS = {
 }
 
 
-class Pane(PaneScreen):
+class Pane(PaneScreen, PaneActions):
     """One terminal of one session; implements `widgets.terminal_feed.PaneFeed`, and this besides.
 
     `name` is what `PaneHub.open` was given.

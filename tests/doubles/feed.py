@@ -13,9 +13,14 @@ from widgets.terminal_feed import (
     FeedListener,
     FeedRate,
     FeedState,
+    Mark,
     Modes,
+    Motion,
     MouseInput,
     Scroll,
+    SelectionShape,
+    Unit,
+    View,
 )
 
 if TYPE_CHECKING:
@@ -31,6 +36,13 @@ class FakeFeed:
         self.modes, self.scroll = Modes(), Scroll()
         self.state: FeedState = "live"
         self.title = ""
+        self.view = View()
+        self.progress: tuple[int, int] | None = None
+        self.mirrored = False
+        self.pasting = 0
+        self.marked: dict[int, tuple[Mark, ...]] = {}
+        self.links: dict[tuple[int, int], str] = {}
+        self.selected = ""
         self.listener: FeedListener | None = None
         self.strips: dict[int, Strip] = {}
         self.calls: list[tuple[object, ...]] = []
@@ -46,6 +58,12 @@ class FakeFeed:
 
     def strip(self, y: int) -> Strip | None:
         return self.strips.get(y)
+
+    def marks(self, y: int) -> tuple[Mark, ...]:
+        return self.marked.get(y, ())
+
+    def link_at(self, x: int, y: int) -> str | None:
+        return self.links.get((x, y))
 
     def listen(self, listener: FeedListener) -> None:
         self.listener = listener
@@ -84,6 +102,39 @@ class FakeFeed:
 
     def scroll_to_end(self) -> None:
         self.calls.append(("scroll", 0))
+
+    def select(self, x: int, y: int, unit: Unit, *, block: bool = False) -> None:
+        self.calls.append(("select", x, y, unit, block))
+
+    def select_to(self, x: int, y: int) -> None:
+        self.calls.append(("select_to", x, y))
+
+    def select_none(self) -> None:
+        self.calls.append(("select_none",))
+
+    def copy_mode(self, on: bool) -> None:
+        self.calls.append(("copy_mode", on))
+
+    def copy_move(self, motion: Motion, count: int = 1) -> None:
+        self.calls.append(("copy_move", motion, count))
+
+    def copy_mark(self, shape: SelectionShape) -> None:
+        self.calls.append(("copy_mark", shape))
+
+    def search(self, text: str, *, backwards: bool = False) -> None:
+        self.calls.append(("search", text, backwards))
+
+    def find_next(self, *, backwards: bool = False) -> None:
+        self.calls.append(("find_next", backwards))
+
+    async def selected_text(self) -> str:
+        return self.selected
+
+    def take_over(self) -> None:
+        self.calls.append(("take_over",))
+
+    def cancel_paste(self) -> None:
+        self.calls.append(("cancel_paste",))
 
     def told(self, kind: str) -> list[object]:
         """The arguments of all calls of one kind."""

@@ -26,6 +26,9 @@ class Watcher:
         self.pane = pane
         self.states: list[FeedState] = []
         self.clipboard: list[str] = []
+        self.progress: tuple[int, int] | None = None
+        self.mirrored: list[bool] = []
+        self.refused: list[str] = []
         self.bells = self.frames = 0
         self.paints = True
         self._news = asyncio.Event()
@@ -56,6 +59,18 @@ class Watcher:
         self._news.set()
 
     def feed_notified(self, title: str, body: str) -> None:
+        self._news.set()
+
+    def feed_progress(self, progress: tuple[int, int] | None) -> None:
+        self.progress = progress
+        self._news.set()
+
+    def feed_mirrored(self, mirrored: bool) -> None:
+        self.mirrored.append(mirrored)
+        self._news.set()
+
+    def feed_refused(self, message: str) -> None:
+        self.refused.append(message)
         self._news.set()
 
     def lines(self) -> list[str]:
