@@ -99,3 +99,17 @@ class TerminalMessages:
         def __init__(self, view: TerminalView, text: str) -> None:
             super().__init__(view)
             self.text = text
+
+    class Copied(Event, namespace="terminal_view"):
+        """The user chose `text` (printable, line feeds and tabs in it) and copied it."""
+
+        def __init__(self, view: TerminalView, text: str) -> None:
+            super().__init__(view)
+            self.text = text
+
+    class LinkClicked(Event, namespace="terminal_view"):
+        """The user clicked a link of the guest; `uri` is http(s), printable ASCII, <= 2048."""
+
+        def __init__(self, view: TerminalView, uri: str) -> None:
+            super().__init__(view)
+            self.uri = uri
