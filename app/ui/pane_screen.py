@@ -46,6 +46,8 @@ class PaneScreen:
         self.message = ""
         """One sentence on the state, else empty."""
         self.listener: FeedListener | None = None
+        self.understudy: FeedListener | None = None
+        """Who is told of titles, bells and the like while no view listens."""
 
     @property
     def columns(self) -> int:
@@ -100,6 +102,10 @@ class PaneScreen:
         """Tell `listener` from now on, and nobody else."""
         self.listener = listener
 
+    @property
+    def _ear(self) -> FeedListener | None:
+        return self.listener or self.understudy
+
     # -- changes -----------------------------------------------------------------------------
 
     def show(self, frame: vt.Frame, maker: StripMaker) -> bool:
@@ -147,26 +153,28 @@ class PaneScreen:
         elif message.kind == Up.PROGRESS:
             state, value = wire.exactly(wire.PROGRESS, payload)
             self._progress = (state, value) if state else None
+            if self._ear is not None:
+                self._ear.feed_progress(self._progress)
         elif message.kind == Up.BELL:
-            if self.listener is not None:
-                self.listener.feed_bell()
+            if self._ear is not None:
+                self._ear.feed_bell()
         elif message.kind == Up.CLIPBOARD:
             (text,) = wire.unpack_texts(payload, 1, wire.MAX_TEXT * 3)
-            if self.listener is not None:
-                self.listener.feed_clipboard(wire.plain_text(text))
+            if self._ear is not None:
+                self._ear.feed_clipboard(wire.plain_text(text))
         elif message.kind == Up.NOTIFY:
             texts = wire.unpack_texts(payload, 2, wire.MAX_TEXT)
             title, body = (wire.one_line(text, MAX_NOTE) for text in texts)
-            if self.listener is not None:
-                self.listener.feed_notified(title, body)
+            if self._ear is not None:
+                self._ear.feed_notified(title, body)
         else:
             raise WireError(f"There is no message {message.kind}.")
 
     def _retitle(self, title: str) -> None:
         if title != self._title:
             self._title = title
-            if self.listener is not None:
-                self.listener.feed_title(title)
+            if self._ear is not None:
+                self._ear.feed_title(title)
 
     def _enter(self, state: FeedState, status: int | None, message: str) -> None:
         """Take a state and tell it once."""
