@@ -14,9 +14,10 @@ from app.errors import AppError
 from app.ui.pane_actions import PaneActions
 from app.ui.pane_screen import PaneScreen
 from vm.errors import HostLacks
-from vm.terminal import wire
+from vm.terminal import wire, wire_view
 from vm.terminal.screen import Modifier, MouseAction, clamp_size
 from vm.terminal.wire import Down, PaneState, Rate, Up, WireError
+from vm.terminal.wire_frame import unpack_frame
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -207,7 +208,7 @@ class Pane(PaneScreen, PaneActions):
             self.happened(message)
 
     def _framed(self, payload: bytes) -> None:
-        number, frame = wire.unpack_frame(payload)
+        number, frame = unpack_frame(payload)
         self._settle(number)
         watched = self._rate is not Rate.HIDDEN and self.listener is not None
         if self.show(frame, self._hub.maker) and watched:
@@ -245,11 +246,10 @@ class Pane(PaneScreen, PaneActions):
             raise WireError(f"There is no state {state}.")
 
     def _copied(self, payload: bytes) -> None:
-        (request,) = wire.exactly(wire.NUMBER, payload[:4])
-        (text,) = wire.unpack_texts(payload[4:], 1, wire.MAX_TEXT)
-        waiting = self._copies.pop(request, None)
+        copied = wire_view.unpack_copied(payload)
+        waiting = self._copies.pop(copied.request, None)
         if waiting is not None and not waiting.done():
-            waiting.set_result(wire.plain_text(text))
+            waiting.set_result(copied.text)
 
     def _fail_copies(self) -> None:
         for waiting in self._copies.values():
@@ -301,7 +301,7 @@ class Pane(PaneScreen, PaneActions):
 
     def send_paste(self, text: str) -> None:
         """Paste text."""
-        self._say(Down.PASTE, wire.pack_texts(_bounded(text)))
+        self._say(Down.PASTE, wire_view.pack_paste(_bounded(text)))
 
     def send_mouse(self, mouse: MouseInput) -> None:
         """Pass a mouse event on."""

@@ -24,8 +24,8 @@ from tests.bench.report import publish, repeat, runs_wanted, summary
 from tests.doubles.engines import cache_folder, engine
 from tests.doubles.pane_server import PaneServer
 from tests.doubles.worker_link import LAUNCHER, WorkerProcess
-from vm.terminal import wire
 from vm.terminal.palette import TerminalPalette
+from vm.terminal.wire_frame import pack_frame, unpack_frame
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -105,9 +105,9 @@ def frame_costs(make: Callable[[random.Random], bytes]) -> dict[str, float]:
         begin = time.process_time()
         frame = terminal.frame()
         mark = [begin, time.process_time()]
-        payload = wire.pack_frame(number, frame)
+        payload = pack_frame(number, frame)
         mark.append(time.process_time())
-        _, told = wire.unpack_frame(payload)
+        _, told = unpack_frame(payload)
         mark.append(time.process_time())
         for row in told.rows.values():
             maker.strip(row, told.columns)

@@ -14,6 +14,7 @@ from tests.doubles.engines import cache_folder
 from vm.terminal import stream, wire
 from vm.terminal.palette import TerminalPalette
 from vm.terminal.wire import Down, Message, MessageReader, Rate, Up
+from vm.terminal.wire_frame import unpack_frame
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -84,7 +85,7 @@ class WorkerProcess:
     def frame(self, seconds: float = DEADLINE) -> Frame:
         """The next frame, acknowledged."""
         message = self.wait(Up.FRAME, seconds=seconds)
-        number, frame = wire.unpack_frame(message.payload)
+        number, frame = unpack_frame(message.payload)
         self.send(Down.ACK, wire.NUMBER.pack(number), message.pane)
         return frame
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from tests.doubles.engines import engine
 from tests.doubles.noise import noise
-from vm.terminal import wire
 from vm.terminal.ghostty_rows import safe_cluster
+from vm.terminal.wire_frame import pack_frame, unpack_frame
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_frames_of_noise_at_any_size_survive_the_wire(number: int) -> None:
             terminal.resize(seed.randrange(0, 200), seed.randrange(0, 60))
         terminal.scroll(seed.randrange(-20, 20))
         frame = terminal.frame(full=seed.random() < 0.1)
-        assert wire.unpack_frame(wire.pack_frame(step, frame)) == (step, frame)
+        assert unpack_frame(pack_frame(step, frame)) == (step, frame)
     assert terminal.selection_text((0, 0), (19, 4)) is not None
     terminal.snapshot()
 

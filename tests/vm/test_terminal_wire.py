@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.doubles.engines import engine
-from vm.terminal import wire
+from vm.terminal import wire, wire_frame
 from vm.terminal.screen import (
     MAX_COLUMNS,
     MAX_ROWS,
@@ -51,23 +51,23 @@ def test_a_frame_comes_out_as_it_went_in() -> None:
         modes=Mode.ALTERNATE | Mode.MOUSE_ANY,
         scrollback=Scrollback(1000, 20, False),
     )
-    assert wire.unpack_frame(wire.pack_frame(77, frame)) == (77, frame)
+    assert wire_frame.unpack_frame(wire_frame.pack_frame(77, frame)) == (77, frame)
 
 
 def test_a_frame_of_the_real_engine_comes_out_as_it_went_in() -> None:
     terminal = engine()
     terminal.feed("\x1b[1;31mé漢\x1b[m 🇺🇸\r\n\x1b[44m\x1b[K\x1b[?1049h\x1b[38;5;9mx".encode())
     frame = terminal.frame(full=True)
-    assert wire.unpack_frame(wire.pack_frame(1, frame))[1] == frame
+    assert wire_frame.unpack_frame(wire_frame.pack_frame(1, frame))[1] == frame
 
 
 def test_the_largest_page_fits_a_message() -> None:
     runs = tuple(Run(STYLE.pack(0, y, 0, 0), 1, 1) for y in range(MAX_COLUMNS))
     row = Row("\U0001f600" * MAX_COLUMNS, runs)
     frame = frame_of(dict.fromkeys(range(MAX_ROWS), row), MAX_COLUMNS, MAX_ROWS)
-    payload = wire.pack_frame(1, frame)
+    payload = wire_frame.pack_frame(1, frame)
     assert len(payload) <= wire.MAX_PAYLOAD
-    assert len(wire.unpack_frame(payload)[1].rows) == MAX_ROWS
+    assert len(wire_frame.unpack_frame(payload)[1].rows) == MAX_ROWS
 
 
 def test_too_many_styles_cost_colours_and_nothing_else() -> None:
@@ -76,7 +76,7 @@ def test_too_many_styles_cost_colours_and_nothing_else() -> None:
         for y in range(70)
     ]
     rows = {y: Row("x" * MAX_COLUMNS, runs[y]) for y in range(70)}
-    _, frame = wire.unpack_frame(wire.pack_frame(1, frame_of(rows, MAX_COLUMNS, 70)))
+    _, frame = wire_frame.unpack_frame(wire_frame.pack_frame(1, frame_of(rows, MAX_COLUMNS, 70)))
     assert frame.rows[0] == rows[0]
     assert frame.rows[69].text == rows[69].text
 
@@ -87,19 +87,21 @@ def test_too_many_styles_cost_colours_and_nothing_else() -> None:
 )
 def test_text_is_made_printable_at_the_reading_end(text: str) -> None:
     row = Row(text, (Run(PLAIN, 4, len(text.encode("utf-8", "replace").decode())),))
-    _, frame = wire.unpack_frame(wire.pack_frame(1, frame_of({0: row})))
+    _, frame = wire_frame.unpack_frame(wire_frame.pack_frame(1, frame_of({0: row})))
     assert frame.rows[0].text.isprintable()
     assert len(frame.rows[0].text) == 4
 
 
-HEAD = wire.FRAME_HEAD
+HEAD = wire_frame.FRAME_HEAD
 
 
 def damaged(**changes: int) -> bytes:
     """A frame with one good row and one number of its head changed."""
     names = ("number", "columns", "height", "x", "y", "flags", "shape", "modes", "total", "offset")
-    payload = wire.pack_frame(1, frame_of({0: ABCD}))
-    values = dict(zip((*names, "styles", "rows"), HEAD.unpack_from(payload), strict=True))
+    payload = wire_frame.pack_frame(1, frame_of({0: ABCD}))
+    values = dict(
+        zip((*names, "styles", "addresses", "rows"), HEAD.unpack_from(payload), strict=True)
+    )
     return HEAD.pack(*(values | changes).values()) + payload[HEAD.size :]
 
 
@@ -119,41 +121,41 @@ def damaged(**changes: int) -> bytes:
         damaged(rows=2),
         damaged(styles=0),
         damaged(styles=0xFFFF),
-        damaged(flags=wire.CURSOR_SEEN, x=4),
-        damaged(flags=wire.CURSOR_SEEN, y=3),
-        damaged(flags=wire.CURSOR_SEEN, shape=4),
-        wire.pack_frame(1, frame_of({0: ABCD})) + b"x",
-        wire.pack_frame(1, frame_of({0: ABCD}))[:-1],
-        wire.pack_frame(1, frame_of({3: ABCD})),
-        wire.pack_frame(1, frame_of({0: row_of("abcd", (PLAIN, 3, 4))})),
-        wire.pack_frame(1, frame_of({0: row_of("abcd", (PLAIN, 4, 3))})),
-        wire.pack_frame(1, frame_of({0: row_of("abcd", *[(PLAIN, 0, 0)] * 5)})),
-        wire.pack_frame(1, frame_of({0: row_of("x" * 4 * 64 * 5, (PLAIN, 4, 4 * 64 * 5))})),
+        damaged(flags=wire_frame.CURSOR_SEEN, x=4),
+        damaged(flags=wire_frame.CURSOR_SEEN, y=3),
+        damaged(flags=wire_frame.CURSOR_SEEN, shape=4),
+        wire_frame.pack_frame(1, frame_of({0: ABCD})) + b"x",
+        wire_frame.pack_frame(1, frame_of({0: ABCD}))[:-1],
+        wire_frame.pack_frame(1, frame_of({3: ABCD})),
+        wire_frame.pack_frame(1, frame_of({0: row_of("abcd", (PLAIN, 3, 4))})),
+        wire_frame.pack_frame(1, frame_of({0: row_of("abcd", (PLAIN, 4, 3))})),
+        wire_frame.pack_frame(1, frame_of({0: row_of("abcd", *[(PLAIN, 0, 0)] * 5)})),
+        wire_frame.pack_frame(1, frame_of({0: row_of("x" * 4 * 64 * 5, (PLAIN, 4, 4 * 64 * 5))})),
     ],
 )
 def test_frames_that_do_not_add_up_are_refused(payload: bytes) -> None:
     with pytest.raises(WireError):
-        wire.unpack_frame(payload)
+        wire_frame.unpack_frame(payload)
 
 
 @given(st.binary(max_size=600))
 @settings(max_examples=400)
 def test_any_bytes_are_a_frame_or_an_error(payload: bytes) -> None:
     with contextlib.suppress(WireError):
-        wire.unpack_frame(payload)
+        wire_frame.unpack_frame(payload)
 
 
 @given(st.data())
 @settings(max_examples=300, deadline=None)
 def test_a_damaged_frame_is_safe_to_draw_or_an_error(data: st.DataObject) -> None:
-    good = wire.pack_frame(
+    good = wire_frame.pack_frame(
         9, frame_of({0: row_of("ab漢", (PLAIN, 2, 2), (STYLE.pack(1, 2, 3, 4), 2, 1)), 1: ABCD})
     )
     payload = bytearray(good)
     for _ in range(data.draw(st.integers(1, 4))):
         payload[data.draw(st.integers(0, len(payload) - 1))] = data.draw(st.integers(0, 255))
     try:
-        _, frame = wire.unpack_frame(bytes(payload))
+        _, frame = wire_frame.unpack_frame(bytes(payload))
     except WireError:
         return
     assert frame.columns <= MAX_COLUMNS

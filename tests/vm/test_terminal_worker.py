@@ -17,6 +17,7 @@ from tests.doubles.worker_link import Keeper, WorkerProcess
 from vm.terminal import stream, wire
 from vm.terminal.screen import Mode
 from vm.terminal.wire import Down, PaneState, Rate, Up
+from vm.terminal.wire_view import pack_paste, unpack_copied
 from vm.terminal.worker import main
 
 
@@ -62,7 +63,7 @@ def test_keys_pastes_text_mouse_and_focus_reach_the_guest() -> None:
         keeper.output(b"\x1b[?1h\x1b[?2004h\x1b[?1000h\x1b[?1006h\x1b[?1004h")
         keeper.acked(37)
         worker.send(Down.KEY, key("up"))
-        worker.send(Down.PASTE, wire.pack_texts("a\nb"))
+        worker.send(Down.PASTE, pack_paste("a\nb"))
         worker.send(Down.TEXT, wire.pack_texts("x\ny"))
         worker.send(Down.MOUSE, wire.MOUSE.pack(0, 1, 2, 1, 0))
         worker.send(Down.FOCUS, b"\1")
@@ -275,7 +276,7 @@ def test_a_guest_that_does_not_read_bounds_what_waits() -> None:
     with WorkerProcess() as worker:
         keeper = started(worker)
         for _ in range(8):
-            worker.send(Down.PASTE, wire.pack_texts("x" * 1_000_000))
+            worker.send(Down.PASTE, pack_paste("x" * 1_000_000))
         worker.wait(Up.BELL)
         got = b""
         while not got.endswith(b"x\x1b[A"):
@@ -328,8 +329,9 @@ def test_copying_text_of_the_screen_of_all_and_of_a_range() -> None:
         def copied(what: int, *cells: int) -> str:
             worker.send(Down.COPY, wire.COPY.pack(7, what, *(cells or (0, 0, 0, 0)), 0))
             payload = worker.wait(Up.COPIED).payload
-            assert wire.NUMBER.unpack(payload[:4]) == (7,)
-            return wire.unpack_texts(payload[4:], 1, wire.MAX_TEXT)[0]
+            found = unpack_copied(payload)
+            assert (found.request, found.cut) == (7, False)
+            return found.text
 
         assert copied(0).splitlines()[0] == "line 27"
         assert copied(1).splitlines()[0] == "line 0"

@@ -6,7 +6,16 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from vm.terminal.palette import TerminalPalette
-    from vm.terminal.screen import Frame, Happenings, MouseEvent, Scrollback
+    from vm.terminal.screen import (
+        Frame,
+        Happenings,
+        Motion,
+        MouseEvent,
+        Scrollback,
+        Shape,
+        Unit,
+        ViewState,
+    )
 
 
 class VTEngine(Protocol):
@@ -66,8 +75,12 @@ class VTEngine(Protocol):
         """Return what a key sends in the guest's modes; `key` as Textual names it."""
         ...
 
-    def encode_paste(self, text: str) -> bytes:
-        """Return what pasting sends: no control characters, paste marks if the guest asked."""
+    def encode_paste(self, text: str, *, begin: bool = True, end: bool = True) -> bytes:
+        """Return what pasting sends: no control characters, paste marks if the guest asked.
+
+        A long paste may come in pieces, of which the first one begins and the last one ends it:
+        it gets one pair of marks.
+        """
         ...
 
     def encode_mouse(self, event: MouseEvent) -> bytes:
@@ -90,6 +103,62 @@ class VTEngine(Protocol):
         self, start: tuple[int, int], end: tuple[int, int], *, rectangle: bool = False
     ) -> str:
         """Return the text between two cells of the visible page, soft wraps joined."""
+        ...
+
+    @property
+    def view(self) -> ViewState:
+        """What the user does with the page."""
+        ...
+
+    def select(self, x: int, y: int, unit: Unit, *, block: bool = False) -> None:
+        """Begin a selection at a cell of the visible page, in the place of any other one.
+
+        By cells nothing is selected until `select_to`; by words and lines what lies there is.
+        The selection stays on its text while that moves, and ends when the guest changes it.
+        """
+        ...
+
+    def select_to(self, x: int, y: int) -> None:
+        """Move the selection's end; above or below the page the page scrolls by one row first."""
+        ...
+
+    def select_none(self) -> None:
+        """End the selection."""
+        ...
+
+    def selected_text(self) -> str:
+        """Return the selection's text: soft wraps joined, no blanks at ends of lines."""
+        ...
+
+    def copy_mode(self, on: bool) -> None:
+        """Freeze the page and move a copy cursor over it, or show what the guest shows again.
+
+        Meanwhile the guest's output is parsed as ever. Leaving ends selection and search.
+        """
+        ...
+
+    def copy_move(self, motion: Motion, count: int | None = None) -> None:
+        """Move the copy cursor `count` times (None: the user gave no count); the page follows."""
+        ...
+
+    def copy_mark(self, shape: Shape) -> None:
+        """Begin a selection at the copy cursor, change its shape, end it, or swap its ends."""
+        ...
+
+    def search(self, text: str, *, backwards: bool = False) -> None:
+        """Search the page and its scrollback; an empty text ends the search.
+
+        Upper case in the text makes it tell cases apart. The page goes to the first match from
+        where it is. Outside copy mode this enters it.
+        """
+        ...
+
+    def find(self, *, backwards: bool = False) -> None:
+        """Go to the next match in the search's direction, or against it."""
+        ...
+
+    def work(self, seconds: float) -> bool:
+        """Go on with what takes long (a search), about that long; True when there is more."""
         ...
 
     def snapshot(self) -> bytes | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from vm.terminal import soft_reset
 from vm.terminal.ghostty import EngineFailed
 from vm.terminal.ghostty_rows import RowReader
 from vm.terminal.ghostty_terminal import Terminal
@@ -15,13 +16,14 @@ from vm.terminal.screen import (
     Mode,
     Row,
     Scrollback,
+    ViewState,
     clamp_size,
 )
 
 if TYPE_CHECKING:
     from vm.terminal.ghostty import Ghostty
     from vm.terminal.palette import RGB
-    from vm.terminal.screen import MouseEvent
+    from vm.terminal.screen import Motion, MouseEvent, Shape, Unit
 
 SCROLLBACK_BYTES = 10_000_000
 """About 9,000 rows of 120 columns. A limit in lines instead makes scrolling ten times slower."""
@@ -57,6 +59,7 @@ class GhosttyEngine:
         self._replies = bytearray()
         self._happened = Happenings()
         self._held = False
+        self._soft_resets = soft_reset.Finder()
         self._shown: dict[int, Row] = {}
         self._terminal = Terminal(ghostty, self, *self._wanted)
         self._settle()
@@ -131,7 +134,12 @@ class GhosttyEngine:
 
     def feed(self, data: bytes) -> None:
         """Take output of the guest."""
-        self._terminal.write(data)
+        at = 0
+        for end in self._soft_resets.ends(data):
+            self._terminal.write(data[at:end])
+            self._terminal.write(soft_reset.after(*self._terminal.cursor()))
+            at = end
+        self._terminal.write(data[at:] if at else data)
         if self._terminal.size() != self._wanted:
             # a guest may ask for 132 columns (modes 40 and 3); its size is not its own to choose
             self._terminal.resize(*self._wanted)
@@ -202,7 +210,7 @@ class GhosttyEngine:
         """Return what a key sends."""
         return self._encoder.key(key, character)
 
-    def encode_paste(self, text: str) -> bytes:
+    def encode_paste(self, text: str, *, begin: bool = True, end: bool = True) -> bytes:
         """Return what a paste sends."""
         return self._encoder.paste(text)
 
@@ -235,6 +243,51 @@ class GhosttyEngine:
         first, last = (self._inside(cell) for cell in (start, end))
         chosen = self._terminal.selection("VIEWPORT", first, last, rectangle=rectangle)
         return self._terminal.plain_text(chosen, unwrap=True)
+
+    @property
+    def view(self) -> ViewState:
+        """What the user does with the page."""
+        return ViewState()
+
+    def select(self, x: int, y: int, unit: Unit, *, block: bool = False) -> None:
+        """Begin a selection."""
+        raise NotImplementedError
+
+    def select_to(self, x: int, y: int) -> None:
+        """Move the selection's end."""
+        raise NotImplementedError
+
+    def select_none(self) -> None:
+        """End the selection."""
+        raise NotImplementedError
+
+    def selected_text(self) -> str:
+        """Return the selection's text."""
+        raise NotImplementedError
+
+    def copy_mode(self, on: bool) -> None:
+        """Freeze the page."""
+        raise NotImplementedError
+
+    def copy_move(self, motion: Motion, count: int | None = None) -> None:
+        """Move the copy cursor."""
+        raise NotImplementedError
+
+    def copy_mark(self, shape: Shape) -> None:
+        """Change the selection at the copy cursor."""
+        raise NotImplementedError
+
+    def search(self, text: str, *, backwards: bool = False) -> None:
+        """Search the page and its scrollback."""
+        raise NotImplementedError
+
+    def find(self, *, backwards: bool = False) -> None:
+        """Go to the next match."""
+        raise NotImplementedError
+
+    def work(self, seconds: float) -> bool:
+        """Go on with a search."""
+        return False
 
     def _inside(self, cell: tuple[int, int]) -> tuple[int, int]:
         columns, rows = self._wanted

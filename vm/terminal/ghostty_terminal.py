@@ -90,6 +90,11 @@ class Terminal:
         columns = int(self._get("COLS", self._u16)[0])
         return columns, int(self._get("ROWS", self._u16)[0])
 
+    def cursor(self) -> tuple[int, int]:
+        """Return the cursor's column and row on the active screen, from 0."""
+        column = int(self._get("CURSOR_X", self._u16)[0])
+        return column, int(self._get("CURSOR_Y", self._u16)[0])
+
     def mode(self, number: int) -> bool:
         """Tell whether a DEC private mode is set."""
         self._mode.mode = number

@@ -16,6 +16,9 @@ MIN_COLUMNS, MIN_ROWS = 20, 5
 MAX_COLUMNS, MAX_ROWS = 1000, 500
 """Larger than any screen; bounds what a frame can hold."""
 
+MAX_CLUSTER_TEXT = 6
+"""Most characters of one cell that are drawn; what is piled up beyond is noise."""
+
 STYLE = struct.Struct("<HIII")
 """Attributes, foreground, background, underline colour (little endian, 14 bytes)."""
 
@@ -54,11 +57,52 @@ class Run(NamedTuple):
     characters: int
 
 
+class Link(NamedTuple):
+    """Cells [start, end) of a row that lead to an address (see `link_address`)."""
+
+    start: int
+    end: int
+    uri: str
+
+
 class Row(NamedTuple):
-    """One row: its text, and runs that cover it from left to right."""
+    """One row: its text, runs that cover it from left to right, and links, left to right."""
 
     text: str
     runs: tuple[Run, ...]
+    links: tuple[Link, ...] = ()
+
+
+class MarkKind(enum.IntEnum):
+    """How marked cells are painted; where marks overlap the higher number wins."""
+
+    SELECTION = 0
+    MATCH = 1
+    CURRENT = 2
+    """The match that the search stands on."""
+
+
+class Mark(NamedTuple):
+    """Cells [start, end) of a row that are painted in another way; never empty."""
+
+    start: int
+    end: int
+    kind: MarkKind
+
+
+class ViewState(NamedTuple):
+    """What the user does with the page: copy mode, a selection, a search."""
+
+    copying: bool = False
+    """The page is frozen and the cursor is the copy cursor."""
+    selected: bool = False
+    """There is a selection, on the page or off it."""
+    matches: int = 0
+    """Matches found so far."""
+    match: int = 0
+    """Which of them the search stands on, from 1, newest first; 0: none."""
+    searching: bool = False
+    """The search still goes on; `matches` may grow."""
 
 
 class CursorShape(enum.IntEnum):
@@ -104,7 +148,11 @@ class Scrollback(NamedTuple):
 
 
 class Frame(NamedTuple):
-    """What changed since the frame before; `rows` maps the row number to what it shows now."""
+    """What changed since the frame before; `rows` maps the row number to what it shows now.
+
+    `marks` is not a difference: it holds every mark of the page by row and replaces the former
+    ones. Rows without marks are left out.
+    """
 
     columns: int
     height: int
@@ -112,6 +160,8 @@ class Frame(NamedTuple):
     cursor: Cursor | None
     modes: Mode
     scrollback: Scrollback
+    marks: dict[int, tuple[Mark, ...]] = {}  # noqa: RUF012 - frames are values, nobody changes one
+    view: ViewState = ViewState()
 
 
 @dataclass(slots=True)
@@ -160,6 +210,80 @@ class MouseEvent(NamedTuple):
     y: int
     button: int
     modifiers: Modifier
+
+
+class Unit(enum.IntEnum):
+    """What a mouse selection grows by."""
+
+    CELL = 0
+    WORD = 1
+    LINE = 2
+
+
+class Shape(enum.IntEnum):
+    """What copy mode selects between the place where it was started and the cursor."""
+
+    NONE = 0
+    CELLS = 1
+    LINES = 2
+    BLOCK = 3
+    SWAP = 4
+    """No shape: the cursor goes to the other end of the selection."""
+
+
+class Motion(enum.IntEnum):
+    """How the copy cursor moves; words, lines and brackets as in vi."""
+
+    LEFT = 0
+    RIGHT = 1
+    UP = 2
+    DOWN = 3
+    LINE_START = 4
+    LINE_TEXT = 5
+    """First character of the line that is no blank."""
+    LINE_END = 6
+    WORD_NEXT = 7
+    WORD_BACK = 8
+    WORD_END = 9
+    PAGE_UP = 10
+    PAGE_DOWN = 11
+    HALF_UP = 12
+    HALF_DOWN = 13
+    TOP = 14
+    """Oldest row of the scrollback; with a count, that row from the top."""
+    BOTTOM = 15
+    SCREEN_TOP = 16
+    SCREEN_MIDDLE = 17
+    SCREEN_BOTTOM = 18
+    PARAGRAPH_BACK = 19
+    PARAGRAPH_NEXT = 20
+    PROMPT_BACK = 21
+    PROMPT_NEXT = 22
+    """Prompts as the shell marks them (OSC 133)."""
+    BRACKET = 23
+    """The bracket that belongs to the one at or after the cursor."""
+
+
+MAX_COUNT = 9999
+"""Largest count before a motion."""
+
+MAX_NEEDLE = 256
+"""Longest text to search for, in characters."""
+
+MAX_LINK = 2048
+"""Longest address of a link in bytes."""
+
+
+def link_address(data: bytes) -> str | None:
+    """Return the address if it may become a link: http or https, printable ASCII, not too long.
+
+    Everything else could run a program on the user's machine or hide where it leads.
+    """
+    if len(data) > MAX_LINK or not all(0x21 <= byte <= 0x7E for byte in data):
+        return None
+    text = data.decode("ascii")
+    scheme, found, rest = text.partition("://")
+    return text if found and rest and scheme.lower() in ("http", "https") else None
 
 
 def clamp_size(columns: int, rows: int) -> tuple[int, int]:

@@ -8,12 +8,10 @@ are made printable here, at the reading end, and `pane` and row numbers are look
 blindly. Nothing is ever unpickled.
 
 Down (to the worker): OPEN (one descriptor of a connected `pane.sock` rides along), CLOSE, RESIZE,
-KEY, TEXT, PASTE, MOUSE, FOCUS, SCROLL, ACK, RATE, ACTIVE, PALETTE, COPY.
-Up: HELLO, FATAL, FRAME, STATE, TITLE, FOLDER, BELL, CLIPBOARD, NOTIFY, PROGRESS, COPIED.
-
-A frame: its number, the size, the cursor, the modes, the scroll position, then the styles that its
-rows use (14 bytes each) and the changed rows: y, runs of (style index, cells, characters), text.
-Each frame can be read by itself.
+KEY, TEXT, PASTE, MOUSE, FOCUS, SCROLL, ACK, RATE, ACTIVE, PALETTE, COPY, SELECT, COPY_MODE, MOVE,
+MARK, SEARCH, FIND.
+Up: HELLO, FATAL, FRAME, STATE, TITLE, FOLDER, BELL, CLIPBOARD, NOTIFY, PROGRESS, COPIED, ROOM.
+Frames are laid out in `wire_frame`, what belongs to copy mode, search and pasting in `wire_view`.
 """
 
 from __future__ import annotations
@@ -24,52 +22,22 @@ import struct
 from typing import TYPE_CHECKING, NamedTuple
 
 from vm.errors import GuestProtocol
-from vm.terminal.screen import (
-    MAX_COLUMNS,
-    MAX_ROWS,
-    STYLE,
-    Cursor,
-    CursorShape,
-    Frame,
-    Mode,
-    Row,
-    Run,
-    Scrollback,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-PROTOCOL = 1
+PROTOCOL = 2
 """Number of this layout; HELLO carries it."""
 
 HEADER = struct.Struct("<IHB")
-MAX_PAYLOAD = 8 << 20
-"""Longest payload in bytes: a full page of 1000x500 cells with a style for each fits."""
+MAX_PAYLOAD = 20 << 20
+"""Longest payload in bytes: the largest frame fits (a style and six characters for each cell)."""
 
 MAX_PANES = 256
 """Panes that one worker may hold."""
 
 MAX_TEXT = 1 << 20
 """Longest pasted or copied-on-request text in bytes."""
-
-MAX_CELL_TEXT = 64
-"""Characters that one cell may hold on average in a row's text."""
-
-FRAME_HEAD = struct.Struct("<IHHHHBBHIIHH")
-"""Number, columns, height, cursor x, y, flags, shape, modes, rows in all, offset, styles, rows."""
-
-ROW_HEAD = struct.Struct("<HHI")
-"""Row number, runs, bytes of text."""
-
-RUN = struct.Struct("<HHH")
-"""Index of the style, cells, characters."""
-
-MAX_STYLES = 0xFFFF
-"""Styles in one frame."""
-
-CURSOR_SEEN, CURSOR_BLINKS, CURSOR_WIDE, AT_END = 1, 2, 4, 8
-"""Bits of the frame's flags."""
 
 PRINTABLE_TRASH = re.compile("[\\x00-\\x1f\\x7f-\\x9f]")
 
@@ -91,6 +59,13 @@ class Down(enum.IntEnum):
     ACTIVE = 12
     PALETTE = 13
     COPY = 14
+    SELECT = 15
+    COPY_MODE = 16
+    MOVE = 17
+    MARK = 18
+    SEARCH = 19
+    FIND = 20
+    HOLD = 21
 
 
 class Up(enum.IntEnum):
@@ -107,6 +82,8 @@ class Up(enum.IntEnum):
     NOTIFY = 72
     PROGRESS = 73
     COPIED = 74
+    ROOM = 75
+    HOLDER = 76
 
 
 class PaneState(enum.IntEnum):
@@ -126,6 +103,15 @@ class Rate(enum.IntEnum):
     HIDDEN = 0
     VISIBLE = 1
     FOCUSED = 2
+
+
+class Copy(enum.IntEnum):
+    """Which text COPY asks for."""
+
+    SCREEN = 0
+    ALL = 1
+    RANGE = 2
+    SELECTION = 3
 
 
 class WireError(GuestProtocol):
@@ -162,7 +148,10 @@ NUMBER = struct.Struct("<I")
 MOUSE = struct.Struct("<BHHBB")
 """Action, x, y, button, modifiers."""
 COPY = struct.Struct("<IBHHHHB")
-"""Request, what (0 screen, 1 all, 2 range), from x, y, to x, y, rectangle."""
+"""Request, what (see `Copy`), from x, y, to x, y, rectangle: the last five for a range."""
+ROOM = struct.Struct("<II")
+"""How many KEY, TEXT, PASTE and MOUSE messages of this pane since its OPEN are wholly on their way
+to the guest, or were dropped (modulo 2^32); and how many more bytes of input find room."""
 STATE = struct.Struct("<Bi")
 PROGRESS = struct.Struct("<bb")
 
@@ -257,124 +246,3 @@ def unpack_hello(payload: bytes) -> Hello:
         raise WireError(f"The worker speaks protocol {protocol}, not {PROTOCOL}.")
     (engine,) = unpack_texts(payload[HELLO_HEAD.size :], 1, 256)
     return Hello(protocol, landlock, bool(seccomp), one_line(engine, 80))
-
-
-# -- frames ----------------------------------------------------------------------------------
-
-
-def pack_frame(number: int, frame: Frame) -> bytes:
-    """Return the payload of FRAME."""
-    styles: dict[bytes, int] = {}
-    rows = [_pack_row(y, row, styles) for y, row in frame.rows.items()]
-    cursor = frame.cursor
-    flags = AT_END if frame.scrollback.at_end else 0
-    if cursor is not None:
-        flags |= CURSOR_SEEN | CURSOR_BLINKS * cursor.blinking | CURSOR_WIDE * cursor.wide
-    head = FRAME_HEAD.pack(
-        number & 0xFFFFFFFF,
-        frame.columns,
-        frame.height,
-        cursor.x if cursor else 0,
-        cursor.y if cursor else 0,
-        flags,
-        cursor.shape if cursor else CursorShape.BLOCK,
-        frame.modes,
-        min(frame.scrollback.total, 0xFFFFFFFF),
-        min(frame.scrollback.offset, 0xFFFFFFFF),
-        len(styles),
-        len(rows),
-    )
-    return b"".join((head, *styles, *rows))
-
-
-def _style_index(styles: dict[bytes, int], style: bytes) -> int:
-    found = styles.get(style)
-    if found is None:
-        # past 65,535 styles in one frame the rest share the last one rather than end the frame
-        found = len(styles)
-        if found >= MAX_STYLES:
-            return MAX_STYLES - 1
-        styles[style] = found
-    return found
-
-
-def _pack_row(y: int, row: Row, styles: dict[bytes, int]) -> bytes:
-    text = row.text.encode("utf-8", "replace")
-    runs = b"".join(
-        RUN.pack(_style_index(styles, style), cells, characters)
-        for style, cells, characters in row.runs
-    )
-    return ROW_HEAD.pack(y, len(row.runs), len(text)) + runs + text
-
-
-def unpack_frame(payload: bytes) -> tuple[int, Frame]:
-    """Read a FRAME and return its number and what it says.
-
-    Raises WireError unless every count, size and index is within bounds, the runs cover exactly
-    the columns and the characters, and nothing is left over. Texts come back printable.
-    """
-    if len(payload) < FRAME_HEAD.size:
-        raise WireError("A frame is cut short.")
-    (number, columns, height, x, y, flags, shape, modes, total, offset, n_styles, n_rows) = (
-        FRAME_HEAD.unpack_from(payload)
-    )
-    if not (1 <= columns <= MAX_COLUMNS and 1 <= height <= MAX_ROWS and n_rows <= height):
-        raise WireError(f"A frame announces {columns}x{height} cells and {n_rows} rows.")
-    place = FRAME_HEAD.size + n_styles * STYLE.size
-    if place > len(payload):
-        raise WireError(f"A frame announces {n_styles} styles.")
-    styles = [payload[at : at + STYLE.size] for at in range(FRAME_HEAD.size, place, STYLE.size)]
-    rows = _unpack_rows(payload, place, n_rows, (columns, height), styles)
-    cursor = _unpack_cursor(flags, x, y, shape, (columns, height))
-    scrollback = Scrollback(total, offset, bool(flags & AT_END))
-    return number, Frame(columns, height, rows, cursor, Mode(modes & 0x7F), scrollback)
-
-
-def _unpack_cursor(flags: int, x: int, y: int, shape: int, size: tuple[int, int]) -> Cursor | None:
-    if not flags & CURSOR_SEEN:
-        return None
-    if x >= size[0] or y >= size[1] or shape > max(CursorShape):
-        raise WireError(f"A frame puts its cursor at {x}, {y}.")
-    return Cursor(x, y, CursorShape(shape), bool(flags & CURSOR_BLINKS), bool(flags & CURSOR_WIDE))
-
-
-def _unpack_rows(
-    payload: bytes, place: int, count: int, size: tuple[int, int], styles: list[bytes]
-) -> dict[int, Row]:
-    columns, height = size
-    rows: dict[int, Row] = {}
-    for _ in range(count):
-        if len(payload) - place < ROW_HEAD.size:
-            raise WireError("A row is cut short.")
-        y, n_runs, n_text = ROW_HEAD.unpack_from(payload, place)
-        place += ROW_HEAD.size
-        end = place + n_runs * RUN.size
-        if y >= height or n_runs > columns or n_text > columns * MAX_CELL_TEXT * 4:
-            raise WireError(f"Row {y} announces {n_runs} runs and {n_text} bytes.")
-        if end + n_text > len(payload):
-            raise WireError("A row is cut short.")
-        text = payload[end : end + n_text].decode("utf-8", "replace")
-        runs = _unpack_runs(payload[place:end], styles, columns, len(text))
-        rows[y] = Row(text if text.isprintable() else _printable(text), runs)
-        place = end + n_text
-    if place != len(payload):
-        raise WireError("Bytes follow the last row.")
-    return rows
-
-
-def _unpack_runs(
-    data: bytes, styles: list[bytes], columns: int, characters: int
-) -> tuple[Run, ...]:
-    try:
-        runs = tuple(Run(styles[s], cells, chars) for s, cells, chars in RUN.iter_unpack(data))
-    except IndexError as error:
-        raise WireError("A run names a style that its frame does not have.") from error
-    covered = sum(run.cells for run in runs), sum(run.characters for run in runs)
-    if covered != (columns, characters):
-        raise WireError(f"Runs cover {covered}, not {columns} cells, {characters} characters.")
-    return runs
-
-
-def _printable(text: str) -> str:
-    """Replace what must not reach a terminal, one character for one."""
-    return "".join(c if c.isprintable() else "\ufffd" for c in text)

@@ -21,10 +21,11 @@ from vm.errors import VMError
 from vm.terminal import sandbox, wire
 from vm.terminal.ghostty import VERSION, Ghostty
 from vm.terminal.ghostty_engine import GhosttyEngine
-from vm.terminal.palette import PACKED_SIZE, TerminalPalette
 from vm.terminal.screen import Modifier, MouseAction, MouseEvent
-from vm.terminal.wire import Down, Hello, Rate, Up, WireError
-from vm.terminal.worker_pane import NEVER, WorkerPane, mouse_event
+from vm.terminal.wire import Down, Hello, Up, WireError
+from vm.terminal.wire_frame import pack_frame, unpack_frame
+from vm.terminal.worker_commands import perform, unpack_palette, unpack_rate
+from vm.terminal.worker_pane import NEVER, WorkerPane
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -192,58 +193,6 @@ class Worker:
         del self._panes[pane.number]
 
 
-def perform(pane: WorkerPane, kind: int, payload: bytes) -> None:
-    """Do what a message says to one pane. Raises WireError when it cannot be read."""
-    if kind == Down.ACK:
-        pane.ack(*wire.exactly(wire.NUMBER, payload))
-    elif kind == Down.KEY:
-        key, character = wire.unpack_texts(payload, 2, 256)
-        pane.typed(pane.engine.encode_key(key, character or None))
-    elif kind == Down.TEXT:
-        pane.typed(wire.unpack_texts(payload, 1, wire.MAX_TEXT)[0].encode())
-    elif kind == Down.PASTE:
-        pane.typed(pane.engine.encode_paste(wire.unpack_texts(payload, 1, wire.MAX_TEXT)[0]))
-    elif kind == Down.MOUSE:
-        pane.mouse(mouse_event(payload))
-    elif kind == Down.SCROLL:
-        (lines,) = wire.exactly(wire.SIGNED, payload)
-        pane.scroll(lines or None)
-    else:
-        _configure(pane, kind, payload)
-
-
-def _configure(pane: WorkerPane, kind: int, payload: bytes) -> None:
-    if kind == Down.RESIZE:
-        columns, rows = wire.exactly(wire.PAIR, payload)
-        pane.resize(columns, rows)
-    elif kind == Down.FOCUS:
-        pane.focus(payload == b"\1")
-    elif kind == Down.ACTIVE:
-        pane.set_active(payload == b"\1")
-    elif kind == Down.RATE:
-        pane.rate = unpack_rate(payload[0] if len(payload) == 1 else 255)
-    elif kind == Down.PALETTE:
-        pane.engine.set_palette(unpack_palette(payload))
-        pane.redraw()
-    else:
-        raise WireError(f"There is no message {kind}.")
-
-
-def unpack_rate(value: int) -> Rate:
-    """Read a rate; WireError when there is none of that number."""
-    try:
-        return Rate(value)
-    except ValueError as error:
-        raise WireError(f"There is no rate {value}.") from error
-
-
-def unpack_palette(data: bytes) -> TerminalPalette:
-    """Read a palette; WireError when it has another length."""
-    if len(data) != PACKED_SIZE:
-        raise WireError(f"A palette of {len(data)} bytes.")
-    return TerminalPalette.unpack(data)
-
-
 def warm_up(ghostty: Ghostty) -> None:
     """Run every path once, so that what loads lazily is loaded while files can still be opened.
 
@@ -253,7 +202,7 @@ def warm_up(ghostty: Ghostty) -> None:
     engine.feed("\x1b[1;38;2;1;2;3mé漢e\u0301\U0001f1fa\U0001f1f8\x1b[m\r\n\x1b[c\a".encode())
     engine.take_replies()
     engine.take_happenings()
-    wire.unpack_frame(wire.pack_frame(1, engine.frame(full=True))[0:])
+    unpack_frame(pack_frame(1, engine.frame(full=True)))
     engine.feed(b"\x1b[?1003h\x1b[?1006h\x1b[?2004h\xff\xfe")
     for event in (MouseAction.PRESS, MouseAction.SCROLL_UP):
         engine.encode_wheel(MouseEvent(event, 1, 1, 1, Modifier(0)))

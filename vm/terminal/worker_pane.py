@@ -7,13 +7,15 @@ import os
 import time
 from typing import TYPE_CHECKING
 
-from vm.terminal import stream, wire
-from vm.terminal.screen import Happenings, Modifier, MouseAction, MouseEvent, clamp_size
-from vm.terminal.wire import PaneState, Rate, Up
+from vm.terminal import stream, wire, wire_view
+from vm.terminal.screen import Happenings, MouseAction, clamp_size
+from vm.terminal.wire import Copy, PaneState, Rate, Up
+from vm.terminal.wire_frame import pack_frame
+from vm.terminal.wire_view import Paste
 
 if TYPE_CHECKING:
     from vm.terminal.engine import VTEngine
-    from vm.terminal.screen import Frame
+    from vm.terminal.screen import Frame, MouseEvent
 
 READ = 65_536
 """Bytes read from one connection before the others get their turn (1 … 2 ms of parsing)."""
@@ -188,6 +190,11 @@ class WorkerPane:
         if data:
             self._send(data)
 
+    def paste(self, text: str, flags: Paste) -> None:
+        """Send a piece of what the user pastes."""
+        begin, end = bool(flags & Paste.BEGIN), bool(flags & Paste.END)
+        self.typed(self.engine.encode_paste(text, begin=begin, end=end))
+
     def mouse(self, event: MouseEvent) -> None:
         """Pass a mouse event on, or let the wheel move the page."""
         if event.action not in (MouseAction.SCROLL_UP, MouseAction.SCROLL_DOWN):
@@ -239,6 +246,10 @@ class WorkerPane:
         if number == self._sent & 0xFFFFFFFF:
             self._acked = self._sent
 
+    def touch(self) -> None:
+        """Draw again what changed: something else than the guest may have changed the page."""
+        self._dirty = True
+
     def redraw(self) -> None:
         """Send the whole page next."""
         self._dirty = self._full = True
@@ -284,7 +295,7 @@ class WorkerPane:
         self._told = rest
         self._last_frame = now
         self._sent += 1
-        return wire.message(Up.FRAME, self.number, wire.pack_frame(self._sent, frame))
+        return wire.message(Up.FRAME, self.number, pack_frame(self._sent, frame))
 
     def _report(self) -> list[bytes]:
         """Return messages for what happened, one of each kind."""
@@ -310,18 +321,12 @@ class WorkerPane:
     def copy(self, payload: bytes) -> bytes:
         """Answer a request for text."""
         request, what, x0, y0, x1, y1, rectangle = wire.exactly(wire.COPY, payload)
-        if what == 2:
+        if what == Copy.RANGE:
             text = self.engine.selection_text((x0, y0), (x1, y1), rectangle=bool(rectangle))
+        elif what == Copy.SELECTION:
+            text = self.engine.selected_text()
         else:
-            text = self.engine.text(scrollback=what == 1)
-        data = text.encode("utf-8", "replace")[-wire.MAX_TEXT :]
-        answer = wire.NUMBER.pack(request) + wire.pack_texts(data.decode("utf-8", "ignore"))
+            text = self.engine.text(scrollback=what == Copy.ALL)
+        # of a whole terminal the newest text counts
+        answer = wire_view.pack_copied(request, text, newest=what in (Copy.SCREEN, Copy.ALL))
         return wire.message(Up.COPIED, self.number, answer)
-
-
-def mouse_event(payload: bytes) -> MouseEvent:
-    """Read a MOUSE message."""
-    action, x, y, button, modifiers = wire.exactly(wire.MOUSE, payload)
-    if action > max(MouseAction):
-        raise wire.WireError(f"A mouse event does {action}.")
-    return MouseEvent(MouseAction(action), x, y, button, Modifier(modifiers & 15))
