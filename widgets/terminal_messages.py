@@ -94,7 +94,10 @@ class TerminalMessages:
             self.mirrored = mirrored
 
     class InputRefused(Event, namespace="terminal_view"):
-        """Input could not be sent and was dropped; `text` says so in one sentence, to be shown."""
+        """What the user wanted could not be done: input was dropped, or a copy was not to be had.
+
+        `text` says so in one sentence, to be shown.
+        """
 
         def __init__(self, view: TerminalView, text: str) -> None:
             super().__init__(view)
@@ -113,3 +116,6 @@ class TerminalMessages:
         def __init__(self, view: TerminalView, uri: str) -> None:
             super().__init__(view)
             self.uri = uri
+
+    class CopyModeChanged(Event, namespace="terminal_view"):
+        """Copy mode began or ended (`view.copying`): the keys are the view's, or the guest's."""
