@@ -49,6 +49,10 @@ class Glyphs:
     map: str = "▐"
     keys: str = "⌨"
     back: str = "↑"
+    bell: str = "♪"
+    mirror: str = "⇄"
+    full: str = "━"
+    empty: str = "─"
 
 
 UNICODE = Glyphs()
@@ -89,5 +93,9 @@ ASCII = Glyphs(
     map="|",
     keys="@",
     back="^",
+    bell="&",
+    mirror="<",
+    full="#",
+    empty=".",
 )
 """The set for terminals without UTF-8."""
