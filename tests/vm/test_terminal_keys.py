@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.doubles.engines import engine
-from vm.terminal.keys import Key, parse
+from vm.terminal.key_names import Key, parse
 
 MODES = {
     "plain": b"",
@@ -25,7 +25,7 @@ GOLDEN = [
     ("ctrl+a", None, b"\x01", b"\x01", b"\x1b[27;5;97~", b"\x1b[97;5u", b"\x1b[97;5u"),
     ("ctrl+a", "\x01", b"\x01", b"\x01", b"\x1b[27;5;97~", b"\x1b[97;5u", b"\x1b[97;5u"),
     ("ctrl+c", "\x03", b"\x03", b"\x03", b"\x1b[27;5;99~", b"\x1b[99;5u", b"\x1b[99;5u"),
-    ("ctrl+@", "\x00", b"\0", b"\0", b"\x1b[27;5;64~", b"\x1b[64;5u", b"\x1b[64;5u"),
+    ("ctrl+@", "\x00", b"\0", b"\0", b"\x1b[27;5;32~", b"\x1b[32;5u", b"\x1b[32;5u"),
     ("ctrl+space", None, b"\0", b"\0", b"\x1b[27;5;32~", b"\x1b[32;5u", b"\x1b[32;5u"),
     ("alt+a", None, b"\x1ba", b"\x1ba", b"\x1b[27;3;97~", b"\x1b[97;3u", b"\x1b[97;3u"),
     ("alt+ctrl+a", None, b"\x1b\x01", b"\x1b\x01", b"\x1b[27;7;97~", b"\x1b[97;7u", b"\x1b[97;7u"),
@@ -33,13 +33,14 @@ GOLDEN = [
     ("ctrl+left_square_bracket", None, b"\x1b", b"\x1b", b"\x1b[27;5;91~", b"\x1b[91;5u",
      b"\x1b[91;5u"),
     ("ctrl+backslash", "\x1c", b"\x1c", b"\x1c", b"\x1b[27;5;92~", b"\x1b[92;5u", b"\x1b[92;5u"),
-    ("ctrl+underscore", "\x1f", b"\x1f", b"\x1f", b"\x1b[27;5;95~", b"\x1b[95;5u", b"\x1b[95;5u"),
+    ("ctrl+underscore", "\x1f", b"\x1f", b"\x1f", b"\x1b[27;6;95~", b"\x1b[45;6u",
+     b"\x1b[45:95;6u"),
     ("enter", "\r", b"\r", b"\r", b"\r", b"\r", b"\x1b[13u"),
     ("shift+enter", None, b"\r", b"\r", b"\x1b[27;2;13~", b"\x1b[13;2u", b"\x1b[13;2u"),
     ("alt+enter", None, b"\x1b\r", b"\x1b\r", b"\x1b[27;3;13~", b"\x1b[13;3u", b"\x1b[13;3u"),
     ("ctrl+enter", None, b"\r", b"\r", b"\x1b[27;5;13~", b"\x1b[13;5u", b"\x1b[13;5u"),
     ("tab", "\t", b"\t", b"\t", b"\t", b"\t", b"\x1b[9u"),
-    ("shift+tab", None, b"\x1b[Z", b"\x1b[Z", b"\x1b[27;2;9~", b"\x1b[9;2u", b"\x1b[9;2u"),
+    ("shift+tab", None, b"\x1b[Z", b"\x1b[Z", b"\x1b[Z", b"\x1b[9;2u", b"\x1b[9;2u"),
     ("escape", "\x1b", b"\x1b", b"\x1b", b"\x1b", b"\x1b[27u", b"\x1b[27u"),
     ("backspace", "\x7f", b"\x7f", b"\x7f", b"\x7f", b"\x7f", b"\x1b[127u"),
     ("alt+backspace", None, b"\x1b\x7f", b"\x1b\x7f", b"\x1b[27;3;127~", b"\x1b[127;3u",
@@ -53,9 +54,9 @@ GOLDEN = [
     ("f1", None, b"\x1bOP", b"\x1bOP", b"\x1bOP", b"\x1b[P", b"\x1b[1;1:1P"),
     ("f5", None, b"\x1b[15~", b"\x1b[15~", b"\x1b[15~", b"\x1b[15~", b"\x1b[15~"),
     ("space", " ", b" ", b" ", b" ", b" ", b"\x1b[32;;32u"),
-    ("question_mark", "?", b"?", b"?", b"?", b"?", b"\x1b[63;;63u"),
-    ("plus", "+", b"+", b"+", b"+", b"+", b"\x1b[43;;43u"),
-    ("left_curly_bracket", "{", b"{", b"{", b"{", b"{", b"\x1b[123;;123u"),
+    ("question_mark", "?", b"?", b"?", b"?", b"?", b"\x1b[47:63;2;63u"),
+    ("plus", "+", b"+", b"+", b"+", b"+", b"\x1b[61:43;2;43u"),
+    ("left_curly_bracket", "{", b"{", b"{", b"\x1b[27;2;123~", b"{", b"\x1b[91:123;2;123u"),
 ]  # fmt: skip
 
 

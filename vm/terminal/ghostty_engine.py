@@ -134,6 +134,7 @@ class GhosttyEngine:
 
     def feed(self, data: bytes) -> None:
         """Take output of the guest."""
+        self._encoder.watch(data)
         at = 0
         for end in self._soft_resets.ends(data):
             self._terminal.write(data[at:end])

@@ -1,18 +1,20 @@
 """Keys, pastes, mouse and focus as the bytes that a guest expects.
 
-The engine's encoder follows the guest's modes by itself: application cursor keys, keypad,
-modifyOtherKeys and the kitty flags. Two things are ours. Keys come as Textual names them, which
-must be taken apart. And for a guest that asked for nothing the engine answers some keys with
-sequences that such a guest never meant to get; there the plain keyboard's bytes are sent.
+Three encoders share the work. A guest that pushed kitty flags gets what the engine's encoder says;
+so does any guest for keys whose sequences are the same everywhere (arrows, function keys). For a
+guest with a plain keyboard, or with xterm's modifyOtherKeys, text and the keys with a control
+character of their own are encoded by `key_plain`.
 """
 
 from __future__ import annotations
 
 import functools
 import re
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from vm.terminal.ghostty import CELL_HEIGHT, CELL_WIDTH
+from vm.terminal.key_names import SILENT, Key, parse, xterm_bits
+from vm.terminal.key_plain import Plain, plain
 from vm.terminal.screen import MOUSE_MODES, Mode, Modifier, MouseAction
 
 if TYPE_CHECKING:
@@ -20,115 +22,26 @@ if TYPE_CHECKING:
     from vm.terminal.ghostty_terminal import Terminal
     from vm.terminal.screen import MouseEvent
 
-NAMED = {
-    "up": "ARROW_UP", "down": "ARROW_DOWN", "left": "ARROW_LEFT", "right": "ARROW_RIGHT",
-    "home": "HOME", "end": "END", "pageup": "PAGE_UP", "pagedown": "PAGE_DOWN",
-    "insert": "INSERT", "delete": "DELETE", "enter": "ENTER", "return": "ENTER", "tab": "TAB",
-    "escape": "ESCAPE", "backspace": "BACKSPACE", "space": "SPACE",
-    **{f"f{number}": f"F{number}" for number in range(1, 26)},
-}  # fmt: skip
-"""Textual's names of keys without a character, and the engine's."""
+LONG = re.compile(rb"\x1b\[27;\d+;\d+~\Z")
+"""A key as the engine sends it to a guest with modifyOtherKeys at level 2."""
 
-CHARACTERS = {
-    "exclamation_mark": "!", "quotation_mark": '"', "number_sign": "#", "dollar_sign": "$",
-    "percent_sign": "%", "ampersand": "&", "apostrophe": "'", "left_parenthesis": "(",
-    "right_parenthesis": ")", "asterisk": "*", "plus": "+", "plus_sign": "+", "comma": ",",
-    "minus": "-", "hyphen_minus": "-", "full_stop": ".", "slash": "/", "solidus": "/",
-    "colon": ":", "semicolon": ";", "less_than_sign": "<", "equals_sign": "=",
-    "greater_than_sign": ">", "question_mark": "?", "at": "@", "commercial_at": "@",
-    "left_square_bracket": "[", "backslash": "\\", "reverse_solidus": "\\",
-    "right_square_bracket": "]", "circumflex_accent": "^", "underscore": "_", "low_line": "_",
-    "grave_accent": "`", "left_curly_bracket": "{", "vertical_line": "|",
-    "right_curly_bracket": "}", "tilde": "~",
-}  # fmt: skip
-"""Textual's names of characters (Unicode's, shortened here and there)."""
+LEVEL_ASK = b"\x1b[>4"
+LEVEL = re.compile(rb"\x1b\[>4(?:;(\d))?([mn])")
+"""How a guest asks for a level of modifyOtherKeys; without a number it takes it back."""
 
-PHYSICAL = {
-    "[": "BRACKET_LEFT", "]": "BRACKET_RIGHT", "\\": "BACKSLASH", "/": "SLASH", "-": "MINUS",
-    "=": "EQUAL", ",": "COMMA", ".": "PERIOD", ";": "SEMICOLON", "'": "QUOTE", "`": "BACKQUOTE",
-}  # fmt: skip
-"""Characters of an American keyboard and the engine's names of their keys."""
+LEVEL_TAIL = 6
+"""Bytes of an output's end that the next one may complete to such an asking."""
 
-MODIFIERS = {
-    "shift": Modifier.SHIFT,
-    "ctrl": Modifier.CTRL,
-    "alt": Modifier.ALT,
-    "meta": Modifier.ALT,
-    "super": Modifier.SUPER,
-}
+RESETS = (b"\x1bc", b"\x1b[!p")
+"""What takes every such wish back."""
 
-LONG = re.compile(rb"\x1b\[(?:27;\d+;\d+~|\d+;\d+u)\Z")
-"""A key as xterm's modifyOtherKeys or as kitty sends it."""
+MODIFIED = re.compile(rb";(\d+)")
 
 CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 """What no paste may hold: a guest would take it for a key or for the end of the paste."""
 
-MAX_KEY = 64
-"""Longest name of a key, in characters."""
-
-MAX_CHARACTER = 32
-"""Longest text of one key (an emoji with all its parts), in characters."""
-
 PASTE_MODE, FOCUS_MODE = 2004, 1004
-
-
-class Key(NamedTuple):
-    """One key for the encoder."""
-
-    code: str
-    """The engine's name after GHOSTTY_KEY_."""
-    modifiers: Modifier
-    text: str
-    unshifted: int
-    """The character of the key without Shift, 0 for keys without one."""
-
-
-def parse(key: str, character: str | None) -> Key | str:
-    """Return the key that Textual's name says, or the text to send when it is no such key."""
-    modifiers, base = _split(key)
-    if base in NAMED:
-        space = base == "space"
-        return Key(NAMED[base], modifiers, " " if space else "", 32 if space else 0)
-    symbol = CHARACTERS.get(base, base)
-    if len(symbol) != 1 or not symbol.isprintable():
-        # a character that Textual knows by its Unicode name only, such as grinning_face
-        return _printable(character)
-    return _symbol_key(symbol, modifiers, character)
-
-
-def _split(key: str) -> tuple[Modifier, str]:
-    *names, base = key[:MAX_KEY].split("+")
-    if not base and names:  # the plus key itself
-        names, base = [name for name in names if name], "+"
-    found = Modifier(0)
-    for name in names:
-        found |= MODIFIERS.get(name, Modifier(0))
-    return found, base
-
-
-def _printable(character: str | None) -> str:
-    text = (character or "")[:MAX_CHARACTER]
-    return text if text.isprintable() or "\u200d" in text else ""
-
-
-def _symbol_key(symbol: str, modifiers: Modifier, character: str | None) -> Key | str:
-    lower = symbol.lower()
-    if len(lower) != 1:
-        return _printable(character)
-    if symbol != lower:
-        modifiers |= Modifier.SHIFT
-    text = _printable(character)
-    if not text:
-        text = symbol.upper() if modifiers & Modifier.SHIFT and symbol.isalpha() else symbol
-    return Key(_code(lower), modifiers, text, ord(lower))
-
-
-def _code(lower: str) -> str:
-    if lower.isascii() and lower.isalpha():
-        return lower.upper()
-    if lower.isascii() and lower.isdigit():
-        return f"DIGIT_{lower}"
-    return PHYSICAL.get(lower, "UNIDENTIFIED")
+ALT_MODE, BACKSPACE_MODE, CURSOR_MODE = 1036, 67, 1
 
 
 class Encoder:
@@ -144,6 +57,7 @@ class Encoder:
         self._out = self.ffi.new("char[]", 256)
         self._written = self.ffi.new("size_t*")
         self._pressed = 0
+        self._level, self._tail = 0, b""
 
     def close(self) -> None:
         """Free the engine's objects."""
@@ -154,17 +68,69 @@ class Encoder:
 
     # -- keys --------------------------------------------------------------------------------
 
+    def watch(self, data: bytes) -> None:
+        """See output of the guest before the engine does, for the level that it does not keep."""
+        joined = self._tail + data if LEVEL_ASK[:1] in self._tail else data
+        if LEVEL_ASK in joined:
+            for found in LEVEL.finditer(joined):
+                self._level = int(found[1] or 0) if found[2] == b"m" else 0
+        if self._level and any(reset in joined for reset in RESETS):
+            self._level = 0
+        self._tail = joined[-LEVEL_TAIL:]
+
     def key(self, name: str, character: str | None) -> bytes:
         """Return what the key sends now."""
         key = parse(name, character)
         if isinstance(key, str):
             return key.encode()
-        self.lib.ghostty_key_encoder_setopt_from_terminal(self._encoder, self.terminal.handle)
-        sent = self._encode(key)
-        return self._plain(key) if LONG.match(sent) and self._asked_for_nothing() else sent
+        if self.terminal.kitty_flags():
+            return self._kitty(key)
+        sent = plain(key, self._plain_modes())
+        return self._function(key) if sent is None else sent
+
+    def _plain_modes(self) -> Plain:
+        mode = self.terminal.mode
+        return Plain(self._other_level(), mode(ALT_MODE), mode(BACKSPACE_MODE))
+
+    def _other_level(self) -> int:
+        """Return the guest's level of modifyOtherKeys; of 2 the engine knows best."""
+        if LONG.match(self._encode(Key("A", Modifier.SHIFT, "A", ord("a")))):
+            return 2
+        return self._level if self._level == 1 else 0
+
+    def _function(self, key: Key) -> bytes:
+        """Return what a key without text sends to a guest without the kitty protocol."""
+        if key.number:
+            return b"\x1b[29~" if key.number == SILENT["menu"] else b""
+        if key.code in ("F3", "NUMPAD_BEGIN") and (sent := self._by_letter(key)):
+            return sent
+        return self._encode(key)
+
+    def _by_letter(self, key: Key) -> bytes:
+        """Return xterm's bytes for keys that the engine sends otherwise, or not at all."""
+        letter = b"R" if key.code == "F3" else b"E"
+        if key.modifiers:
+            return b"\x1b[1;%d%b" % (1 + xterm_bits(key.modifiers), letter)
+        if key.code == "F3":
+            return b"\x1bOR"
+        return b"\x1bOE" if self.terminal.mode(CURSOR_MODE) else b"\x1b[E"
+
+    def _kitty(self, key: Key) -> bytes:
+        """Return what a guest with kitty flags gets."""
+        bits = xterm_bits(key.modifiers) | key.rare
+        if key.number:
+            return b"\x1b[%d;%du" % (key.number, 1 + bits) if bits else b"\x1b[%du" % key.number
+        if key.code == "NUMPAD_BEGIN":  # the engine gives it a number that the protocol has not
+            return b"\x1b[1;%dE" % (1 + bits) if bits else b"\x1b[E"
+        if not key.rare:
+            return self._encode(key)
+        # The engine cannot say hyper and meta: it is asked with super, whose bit is then replaced.
+        sent = self._encode(key._replace(modifiers=key.modifiers | Modifier.SUPER))
+        return MODIFIED.sub(b";%d" % (1 + bits), sent, count=1)
 
     def _encode(self, key: Key) -> bytes:
         lib, event = self.lib, self._event
+        lib.ghostty_key_encoder_setopt_from_terminal(self._encoder, self.terminal.handle)
         text = key.text.encode()
         shifted = text and key.modifiers & Modifier.SHIFT and not key.modifiers & Modifier.CTRL
         lib.ghostty_key_event_set_action(event, lib.GHOSTTY_KEY_ACTION_PRESS)
@@ -181,22 +147,6 @@ class Encoder:
 
     def _taken(self, done: int) -> bytes:
         return bytes(self.ffi.buffer(self._out, self._written[0])) if done == 0 else b""
-
-    def _asked_for_nothing(self) -> bool:
-        """Tell whether the guest wants the plain keyboard: no kitty flags, no modifyOtherKeys."""
-        if self.terminal.kitty_flags():
-            return False
-        return not LONG.match(self._encode(Key("A", Modifier.SHIFT, "A", ord("a"))))
-
-    def _plain(self, key: Key) -> bytes:
-        """Return what a keyboard without extensions sends for this key."""
-        prefix = b"\x1b" if key.modifiers & Modifier.ALT else b""
-        if key.code in ("ENTER", "TAB", "ESCAPE", "BACKSPACE"):
-            return prefix + {"ENTER": b"\r", "TAB": b"\t", "ESCAPE": b"\x1b"}.get(key.code, b"\x7f")
-        point = key.unshifted
-        if key.modifiers & Modifier.CTRL and 0x40 <= (point & 0x5F) <= 0x5F and point < 0x80:
-            return prefix + bytes([point & 0x1F])
-        return prefix + key.text.encode()
 
     # -- paste, focus, mouse -----------------------------------------------------------------
 
