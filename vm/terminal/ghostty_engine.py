@@ -134,6 +134,8 @@ class GhosttyEngine:
 
     def feed(self, data: bytes) -> None:
         """Take output of the guest."""
+        # padding that every terminal passes over; the engine would print it
+        data = data.replace(b"\x7f", b"")
         self._encoder.watch(data)
         at = 0
         for end in self._soft_resets.ends(data):
