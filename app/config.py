@@ -5,6 +5,7 @@
     defaults: {memory: 2048, vcpus: 2, scratch: 20, accel: auto, git: full, exclude: ["*.bin"]}
     agents:
       mine: {command: [my-agent, --fast], env: {LANG: C.UTF-8}}
+    ui: {bell: mark}
 
 `.cloche.yaml` in the workspace comes with the code and is not trusted: it may only tighten.
 """
@@ -14,7 +15,7 @@ from __future__ import annotations
 import difflib
 import re
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 from app import config_yaml
 from app.agents import Agent, builtin
@@ -29,6 +30,11 @@ PROJECT_FILE = ".cloche.yaml"
 GIT_MODES = ("none", "full")
 """How much of the repository goes along, least first."""
 ACCELERATORS = ("auto", "kvm", "tcg")
+
+Bell = Literal["mark", "sound", "off"]
+"""What an agent's bell does: a mark at its session, your own terminal's bell besides, nothing."""
+
+BELLS: Final[tuple[Bell, ...]] = ("mark", "sound", "off")
 
 LIMITS: Final[Mapping[str, tuple[int, int]]] = {
     "memory": (256, 1 << 20),
@@ -58,11 +64,19 @@ class Defaults:
 
 
 @dataclass(frozen=True, slots=True)
+class Ui:
+    """How the workstation behaves."""
+
+    bell: Bell = "mark"
+
+
+@dataclass(frozen=True, slots=True)
 class Config:
     """The user's configuration with the built-in agents in it."""
 
     defaults: Defaults = Defaults()
     agents: dict[str, Agent] = field(default_factory=builtin)
+    ui: Ui = Ui()
 
 
 def load_config(folder: Path) -> Config:
@@ -73,9 +87,10 @@ def load_config(folder: Path) -> Config:
     document = config_yaml.load(folder / "config.yaml")
     if document is None or document.data is None:
         return Config()
-    top = _mapping(document, (), document.data, ("defaults", "agents"))
+    top = _mapping(document, (), document.data, ("defaults", "agents", "ui"))
     defaults = _defaults(document, top.get("defaults"))
-    return Config(defaults, builtin() | _agents(document, top.get("agents")))
+    agents = builtin() | _agents(document, top.get("agents"))
+    return Config(defaults, agents, _ui(document, top.get("ui")))
 
 
 def tighten(defaults: Defaults, workspace: Path) -> Defaults:
@@ -131,6 +146,15 @@ def _defaults(document: Document, value: Any, at: Key = ("defaults",)) -> Defaul
         git=_choice(document, (*at, "git"), given, GIT_MODES, built_in.git),
         exclude=_texts(document, (*at, "exclude"), given.get("exclude", [])),
     )
+
+
+def _ui(document: Document, value: Any) -> Ui:
+    if value is None:
+        return Ui()
+    given = _mapping(document, ("ui",), value, ("bell",))
+    if given.get("bell") is False:  # YAML takes a bare `off` for false
+        given["bell"] = "off"
+    return Ui(bell=cast("Bell", _choice(document, ("ui", "bell"), given, BELLS, Ui().bell)))
 
 
 def _number(document: Document, key: Key, value: Any, least: int, greatest: int) -> int:

@@ -2,8 +2,9 @@
 
 The guest chooses the moment of its question, so what is typed at that moment is meant for something
 else. Only the user gives the strip the keys (the prefix and `e`, or a click), and also then they
-count a moment later. One question is shown at a time; it stays until it is answered or withdrawn,
-so that no other one can slip under the finger.
+count a moment later. One question is shown at a time, and a source has one: its newest takes the
+place of the one before. While the strip has the keys the question that is shown stays until it is
+answered or withdrawn, so that no other one can slip under the finger.
 """
 
 from __future__ import annotations
@@ -79,10 +80,16 @@ class AskStrip(LineView, can_focus=True):
         return self.asks[0] if self.asks else None
 
     def put(self, ask: Ask) -> None:
-        """Ask; a newer question of the same source takes the place of one that waits unseen."""
-        kept = [a for i, a in enumerate(self.asks) if i == 0 or a.source != ask.source]
-        if len(kept) < MAX_ASKS:
-            self._set((*kept, ask))
+        """Ask; it takes the place of what the same source asked before, but for what is answered.
+
+        That one stays while the strip has the keys, and the newer one waits behind the others.
+        """
+        answering = self.shown if self.has_focus else None
+        places = [i for i, a in enumerate(self.asks) if a.source == ask.source and a != answering]
+        asks = [a for i, a in enumerate(self.asks) if i not in places]
+        if len(asks) < MAX_ASKS:
+            asks.insert(places[0] if places else len(asks), ask)
+            self._set(tuple(asks))
 
     def keep_only(self, sources: set[str]) -> None:
         """Withdraw the questions of everybody else."""

@@ -26,13 +26,15 @@ class NoticeValue:
     text: str
     hint: str = ""
     level: Level = "info"
+    whole: bool = False
+    """Take up to half of the screen rather than leave out the end of the text."""
 
 
 class NoticeLine(LineView):
     """Not there while there is nothing to say; wraps into as many lines as the text needs."""
 
     DEFAULT_CSS = """
-    NoticeLine { height: auto; max-height: 4; width: 1fr; background: $panel; display: none; }
+    NoticeLine { height: auto; max-height: 50%; width: 1fr; background: $panel; display: none; }
     NoticeLine.-shown { display: block; }
     """
     MAX_LINES = 4
@@ -74,14 +76,20 @@ class NoticeLine(LineView):
 
     def _wrapped(self, value: NoticeValue, width: int) -> list[list[Piece]]:
         """Break the sentence and its fix into lines; of too long a sentence the end is left out."""
-        words = value.text[: self.MAX_LINES * width].split()
-        whole = len(words) == len(value.text.split())
+        most = self._most_lines(value)
+        text = value.text[: most * width]
+        words, whole = broken(text.split(), width), text == value.text
         while True:
             shown = words if whole else [*words, self.glyphs.ellipsis]
             lines = wrap_words([*self._words(value, shown), *self._room()], width)
-            if len(lines) <= self.MAX_LINES or not words:
-                return lines[: self.MAX_LINES]
+            if len(lines) <= most or not words:
+                return lines[:most]
             words, whole = words[:-1], False
+
+    def _most_lines(self, value: NoticeValue) -> int:
+        if not value.whole:
+            return self.MAX_LINES
+        return max(self.MAX_LINES, self.host.size.height // 2)
 
     def _words(self, value: NoticeValue, text: list[str]) -> list[Piece]:
         paint, glyphs = self.paint, self.glyphs
@@ -117,6 +125,11 @@ class NoticeLine(LineView):
     def blank_style_token(self) -> str:
         """Use the line's own background."""
         return "raised"
+
+
+def broken(words: list[str], width: int) -> list[str]:
+    """Return words of at most `width` characters: a long one is broken into several."""
+    return [word[at : at + width] for word in words for at in range(0, len(word), width)]
 
 
 def wrap_words(words: list[Piece], width: int) -> list[list[Piece]]:

@@ -14,6 +14,7 @@ from textual.worker import Worker, WorkerState
 
 from app.errors import AppError
 from app.services.colours import Colours
+from app.services.layouts import NoLayouts
 from app.ui.failures import told
 from app.ui.fleet_screen import FleetScreen
 from app.ui.help_screen import HelpScreen
@@ -37,8 +38,10 @@ if TYPE_CHECKING:
     from textual.screen import Screen
     from textual.theme import Theme
 
+    from app.config import Bell
     from app.paths import Paths
     from app.protocol import SessionInfo
+    from app.services.layouts import LayoutsPort
     from app.services.ports import FleetPort
     from app.ui.terminals import Terminals
 
@@ -74,12 +77,17 @@ class ClocheApp(App[None], inherit_bindings=False):
         *,
         glyphs: Glyphs = UNICODE,
         theme: str = DEFAULT,
+        bell: Bell = "mark",
+        layouts: LayoutsPort | None = None,
     ) -> None:
         super().__init__()
         self.workspace = workspace
         self.fleet = fleet
         self.terminals = terminals
+        self.layouts: LayoutsPort = layouts or NoLayouts()
         self.glyphs = glyphs
+        self.bell_wish = bell
+        """What an agent's bell does."""
         self.colours = Colours()
         self.strict = bool(os.environ.get("CLOCHE_DEBUG"))
         """Errors that nobody foresaw end the program and show where they came from."""
@@ -186,6 +194,7 @@ class ClocheApp(App[None], inherit_bindings=False):
     async def on_unmount(self) -> None:
         """End our own children."""
         await self.turns.close()
+        await self.layouts.close()
         await self.terminals.close()
         await self.colours.close()
         self.housekeeping.end()
@@ -228,7 +237,9 @@ def run_workstation(workspace: Path, *, paths: Paths | None = None) -> int:
 
     Sessions go on when it ends. `paths` defaults to those of the environment.
     """
+    from app.config import load_config
     from app.paths import Paths as RealPaths
+    from app.services.layouts import Layouts
     from app.services.local import LocalFleet
     from app.ui.live_terminals import LiveTerminals
 
@@ -241,6 +252,8 @@ def run_workstation(workspace: Path, *, paths: Paths | None = None) -> int:
         LiveTerminals(found, palette),
         glyphs=glyphs_of_environment(),
         theme=palette.name,
+        layouts=Layouts(found.state / "layouts"),
+        bell=load_config(found.config).ui.bell,
     )
     return run_app(app)
 

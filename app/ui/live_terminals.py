@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from textual.color import Color
 
+from app.ui.pane_understudy import Understudy
 from app.ui.panes import PaneHub
 from vm.terminal.palette import RGB, TerminalPalette
 from widgets.terminal import TerminalView
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from textual.widget import Widget
 
     from app.paths import Paths
+    from app.ui.pane_news import NewsEar
     from app.ui.panes import Pane
     from themes.palette import Palette
 
@@ -27,6 +29,7 @@ class LiveTerminals:
             cache=paths.cache, palette=terminal_palette(palette), native=palette.ansi
         )
         self._panes: dict[str, Pane] = {}
+        self._ear: NewsEar | None = None
 
     async def start(self) -> None:
         """Make the first worker ready."""
@@ -38,6 +41,7 @@ class LiveTerminals:
         if pane is None:
             socket = self._paths.sockets(session_id) / "pane.sock"
             pane = self._panes[session_id] = self._hub.open(session_id, socket)
+            pane.understudy = Understudy(session_id, lambda: self._ear)
         return TerminalView(pane)
 
     def forget(self, session_id: str) -> None:
@@ -49,6 +53,10 @@ class LiveTerminals:
     def recolour(self, palette: Palette) -> None:
         """Draw terminals in the colours of another theme."""
         self._hub.set_palette(terminal_palette(palette), native=palette.ansi)
+
+    def report_to(self, ear: NewsEar) -> None:
+        """Tell `ear` what terminals report that no view shows."""
+        self._ear = ear
 
     async def close(self) -> None:
         """End all panes and workers."""

@@ -112,11 +112,14 @@ class SpeakingScreen(Screen[None]):
         """True while a question is open."""
         return self._choices is not None
 
-    def say(self, text: str, hint: str = "", level: Level = "info") -> None:
-        """Say a sentence in the notice line; an error stays until it is closed."""
+    def say(self, text: str, hint: str = "", level: Level = "info", *, whole: bool = False) -> None:
+        """Say a sentence in the notice line; an error stays until it is closed.
+
+        `whole`: rather take half of the screen than leave out the end.
+        """
         if self._choices is not None:
             return
-        self._show(NoticeValue(text, hint, level))
+        self._show(NoticeValue(text, hint, level, whole))
         self._error_since = time.monotonic()
         if level in ("info", "done"):
             value = self.query_one("#notice", NoticeLine).value

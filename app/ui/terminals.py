@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from textual.widget import Widget
 
+    from app.ui.pane_news import NewsEar
     from themes.palette import Palette
 
 
@@ -27,6 +28,10 @@ class Terminals(Protocol):
 
     def recolour(self, palette: Palette) -> None:
         """Draw terminals in the colours of another theme."""
+        ...
+
+    def report_to(self, ear: NewsEar) -> None:
+        """Tell `ear` what terminals report that no view shows."""
         ...
 
     async def close(self) -> None:

@@ -35,6 +35,19 @@ def test_agents_and_defaults_are_read(tmp_path: Path) -> None:
     assert config.agents["mine"].env == {"A": "x"}
 
 
+@pytest.mark.parametrize("word", ["mark", "sound", "off", "'off'"])
+def test_what_a_bell_does_is_the_users_to_say(tmp_path: Path, word: str) -> None:
+    assert load_config(tmp_path).ui.bell == "mark"
+    config = load_config(configured(tmp_path, f"ui: {{bell: {word}}}\n"))
+    assert config.ui.bell == word.strip("'")
+
+
+def test_a_project_has_no_say_in_the_bell(tmp_path: Path) -> None:
+    (tmp_path / ".cloche.yaml").write_text("ui: {bell: sound}\n")
+    with pytest.raises(AppError, match="unknown key 'ui'"):
+        tighten(Defaults(), tmp_path)
+
+
 @pytest.mark.parametrize(
     ("text", "line", "words"),
     [
@@ -52,6 +65,8 @@ def test_agents_and_defaults_are_read(tmp_path: Path) -> None:
         ("agents:\n  mine: {command: []}\n", 2, "needs a command"),
         ("agents:\n  mine:\n    command: [a]\n    env: {'1A': b}\n", 4, "not a name of a variable"),
         ("agents:\n  mine:\n    command: [a]\n    env: {A: 1}\n", 4, "must be a text"),
+        ("ui: {bell: loud}\n", 1, "one of mark, sound, off"),
+        ("ui: {ring: off}\n", 1, "unknown key 'ring'"),
         ("- a\n", 1, "must stand a mapping"),
     ],
 )

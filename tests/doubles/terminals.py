@@ -14,6 +14,7 @@ from widgets.terminal import TerminalView
 if TYPE_CHECKING:
     from textual.widget import Widget
 
+    from app.ui.pane_news import NewsEar
     from themes.palette import Palette
 
 SCREENS = {
@@ -43,6 +44,7 @@ class StillTerminals:
         self.closed = False
         self.palettes: list[str] = []
         self.refuse: Exception | None = None
+        self.ear: NewsEar | None = None
 
     async def start(self) -> None:
         """Be ready at once, or fail."""
@@ -71,6 +73,10 @@ class StillTerminals:
     def recolour(self, palette: Palette) -> None:
         """Note it."""
         self.palettes.append(palette.name)
+
+    def report_to(self, ear: NewsEar) -> None:
+        """Keep who is to be told."""
+        self.ear = ear
 
     async def close(self) -> None:
         """Note it."""
