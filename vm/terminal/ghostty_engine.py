@@ -262,7 +262,6 @@ class GhosttyEngine:
 
     def select_none(self) -> None:
         """End the selection."""
-        raise NotImplementedError
 
     def selected_text(self) -> str:
         """Return the selection's text."""
@@ -270,7 +269,6 @@ class GhosttyEngine:
 
     def copy_mode(self, on: bool) -> None:
         """Freeze the page."""
-        raise NotImplementedError
 
     def copy_move(self, motion: Motion, count: int | None = None) -> None:
         """Move the copy cursor."""

@@ -84,6 +84,7 @@ class Up(enum.IntEnum):
     COPIED = 74
     ROOM = 75
     HOLDER = 76
+    PROGRAM = 77
 
 
 class PaneState(enum.IntEnum):
@@ -149,9 +150,6 @@ MOUSE = struct.Struct("<BHHBB")
 """Action, x, y, button, modifiers."""
 COPY = struct.Struct("<IBHHHHB")
 """Request, what (see `Copy`), from x, y, to x, y, rectangle: the last five for a range."""
-ROOM = struct.Struct("<II")
-"""How many KEY, TEXT, PASTE and MOUSE messages of this pane since its OPEN are wholly on their way
-to the guest, or were dropped (modulo 2^32); and how many more bytes of input find room."""
 STATE = struct.Struct("<Bi")
 PROGRESS = struct.Struct("<bb")
 

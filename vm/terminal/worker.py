@@ -25,7 +25,8 @@ from vm.terminal.screen import Modifier, MouseAction, MouseEvent
 from vm.terminal.wire import Down, Hello, Up, WireError
 from vm.terminal.wire_frame import pack_frame, unpack_frame
 from vm.terminal.worker_commands import perform, unpack_palette, unpack_rate
-from vm.terminal.worker_pane import NEVER, WorkerPane
+from vm.terminal.worker_news import NEVER
+from vm.terminal.worker_pane import WorkerPane
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -1,0 +1,147 @@
+"""The user's side of one pane inside the worker: keys, pastes, mouse, focus, and the page."""
+
+from __future__ import annotations
+
+import errno
+import os
+from typing import TYPE_CHECKING
+
+from vm.terminal import stream
+from vm.terminal.screen import MouseAction
+from vm.terminal.wire import PaneState
+from vm.terminal.wire_view import Paste
+from vm.terminal.worker_news import News
+
+if TYPE_CHECKING:
+    from vm.terminal.engine import VTEngine
+    from vm.terminal.screen import MouseEvent
+
+WRITE = 65_536
+"""Bytes written to the keeper at once."""
+
+MAX_INPUT = 4 << 20
+"""Bytes of input that wait for a guest that does not read; more is dropped with a bell."""
+
+MAX_REPLIES = 256 << 10
+"""Bytes that may wait before the engine's answers are dropped: they must not take the room that
+the user's keys need."""
+
+WHEEL_LINES = 3
+
+
+class PaneInput:
+    """A connection to a keeper and an engine: what the user does becomes bytes for the guest."""
+
+    def __init__(self, number: int, descriptor: int, engine: VTEngine) -> None:
+        self.number = number
+        self.descriptor = descriptor
+        self.engine = engine
+        self.news = News(number)
+        self.out = bytearray()
+        self._dirty = self._full = True
+
+    # -- the connection ----------------------------------------------------------------------
+
+    @property
+    def open(self) -> bool:
+        """True while the connection to the keeper stands."""
+        return self.descriptor >= 0
+
+    def close(self) -> None:
+        """Close the connection; the engine stays for drawing."""
+        if self.open:
+            os.close(self.descriptor)
+            self.descriptor = -1
+
+    def _lose(self, why: str) -> None:
+        self.close()
+        self.news.state(PaneState.LOST, 0, why)
+
+    def _write(self, data: bytes) -> None:
+        if self.open:
+            self.out += data
+            self.writable()
+
+    def writable(self) -> None:
+        """Write what waits, as far as the connection takes it."""
+        try:
+            while self.out and self.open:
+                written = os.write(self.descriptor, memoryview(self.out)[:WRITE])
+                del self.out[:written]
+        except BlockingIOError:
+            return
+        except OSError as error:
+            self._lose(os.strerror(error.errno or errno.EIO))
+
+    def _send(self, data: bytes) -> None:
+        """Send input to the guest; a guest that does not read loses what is too much."""
+        if len(self.out) + len(data) > MAX_INPUT:
+            self.news.bell()
+            return
+        self._write(stream.pieces(stream.INPUT, data))
+
+    def _answer(self, replies: bytes) -> None:
+        """Send the engine's answers to a guest's queries."""
+        if len(self.out) + len(replies) <= MAX_REPLIES:
+            self._write(stream.pieces(stream.INPUT, replies))
+
+    # -- input -------------------------------------------------------------------------------
+
+    def typed(self, data: bytes) -> None:
+        """Send what the user typed and show the newest output again, with nothing selected."""
+        self.engine.copy_mode(False)
+        self.engine.select_none()
+        if not self.engine.scrollback().at_end:
+            self.engine.scroll_to_end()
+        self.touch()
+        if data:
+            self._send(data)
+
+    def paste(self, text: str, flags: Paste) -> None:
+        """Send a piece of what the user pastes."""
+        begin, end = bool(flags & Paste.BEGIN), bool(flags & Paste.END)
+        self.typed(self.engine.encode_paste(text, begin=begin, end=end))
+
+    def mouse(self, event: MouseEvent) -> None:
+        """Pass a mouse event on, or let the wheel move the page."""
+        if event.action in (MouseAction.SCROLL_UP, MouseAction.SCROLL_DOWN):
+            self._wheel(event)
+            return
+        if event.action is MouseAction.PRESS:
+            self.engine.select_none()
+            self.touch()
+        sent = b"" if self.engine.view.copying else self.engine.encode_mouse(event)
+        if sent:
+            self._send(sent)
+
+    def _wheel(self, event: MouseEvent) -> None:
+        wheel = None if self.engine.view.copying else self.engine.encode_wheel(event)
+        if wheel is None:
+            up = event.action is MouseAction.SCROLL_UP
+            self.scroll(-WHEEL_LINES if up else WHEEL_LINES)
+        elif wheel:
+            self._send(wheel)
+
+    def focus(self, focused: bool) -> None:
+        """Tell a guest that asked about the focus."""
+        sent = self.engine.encode_focus(focused)
+        if sent:
+            self._send(sent)
+
+    # -- the page ----------------------------------------------------------------------------
+
+    def scroll(self, lines: int | None) -> None:
+        """Move the page, or show the newest output when None."""
+        if lines is None:
+            self.engine.scroll_to_end()
+        else:
+            self.engine.scroll(lines)
+        self.touch()
+
+    def touch(self) -> None:
+        """Draw again what changed: something else than the guest may have changed the page."""
+        self._dirty = True
+
+    def redraw(self) -> None:
+        """Send the whole page next."""
+        self._dirty = self._full = True
