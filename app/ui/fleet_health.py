@@ -16,13 +16,6 @@ if TYPE_CHECKING:
     from app.ui.pane_slot import PaneSlot
     from themes.glyphs import Glyphs
 
-TROUBLES = {
-    "lost": "reconnects",
-    "restarting": "starts again",
-    "broken": "cannot be shown",
-}
-"""What the header says, where there is little room."""
-
 
 class FleetHealth(FleetAsks):
     """Watches the terminals that are shown."""
@@ -39,7 +32,6 @@ class FleetHealth(FleetAsks):
         slot = next((slot for slot in self.slots if slot.view is message.view), None)
         if slot is None:
             return
-        slot.trouble = TROUBLES.get(message.state, "")
         if message.state == "broken":
             self.say(message.message, "Its agent goes on: cloche attach", "error")
         elif message.state == "lost":
@@ -49,17 +41,12 @@ class FleetHealth(FleetAsks):
         self.show_panes()
 
     @on(TerminalView.Scrolled)
-    def show_scrolled(self, message: TerminalView.Scrolled) -> None:
-        """Say in the pane's header how much newer output is out of sight."""
+    @on(TerminalView.MirrorChanged)
+    def show_view(self, message: TerminalView.Scrolled | TerminalView.MirrorChanged) -> None:
+        """Say in the pane's header what of the terminal is shown, and whose it is."""
         message.stop()
-        slot = next((slot for slot in self.slots if slot.view is message.view), None)
-        feed = message.view.feed
-        if slot is None or feed is None:
-            return
-        scroll = feed.scroll
-        below = scroll.total - scroll.offset - feed.rows
-        slot.back = 0 if scroll.at_end else max(1, below)
         self.show_panes()
+        self.refresh_keys()
 
     def _wake(self, slot: PaneSlot) -> None:
         """Start the keeper of a machine that runs, once; the terminal comes back by itself."""

@@ -1,4 +1,4 @@
-"""All sessions at a glance, and the screens of one or two agents live."""
+"""All sessions at a glance, and the screens of up to nine agents live."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, ClassVar
 from textual import on
 
 from app.ui.fleet_facts import LIVE, ORDERS, needs_of
-from app.ui.fleet_health import FleetHealth
 from app.ui.fleet_keys import FLEET_BINDINGS
-from app.ui.fleet_view import RAIL_FROM
+from app.ui.fleet_layout import FleetLayout
+from app.ui.fleet_panes import RAIL_FROM, WIDE_FROM
 from widgets.line_bar import LineBar
 from widgets.line_list import LineList
 from widgets.terminal import TerminalView
@@ -22,14 +22,21 @@ if TYPE_CHECKING:
     from widgets.key_bar import Hint
 
 
-class FleetScreen(FleetHealth):
+NEEDS_SESSION = (
+    *("stop", "resume", "delete", "review", "enter_pane", "filter"),
+    *("zoom", "more", "fewer", "step_pane"),
+)
+"""What cannot be done while there is no session."""
+
+
+class FleetScreen(FleetLayout):
     """The first screen: its keys and what they move."""
 
     AUTO_FOCUS = ""  # the list that has the keys depends on the width
     HORIZONTAL_BREAKPOINTS = [  # noqa: RUF012 - declared on instances by the base class
         (0, "-narrow"),
         (RAIL_FROM, "-normal"),
-        (160, "-wide"),
+        (WIDE_FROM, "-wide"),
     ]
     BINDINGS: ClassVar[list[BindingType]] = FLEET_BINDINGS
 
@@ -41,9 +48,7 @@ class FleetScreen(FleetHealth):
             return
         if message.view.id == "strip":
             self.rail.select(message.key)
-        self.show_panes()
-        self.show_strip()
-        self.refresh_keys()
+        self.show_choice()
 
     @on(LineList.Chosen)
     async def open_chosen(self, message: LineList.Chosen) -> None:
@@ -61,21 +66,20 @@ class FleetScreen(FleetHealth):
         """Let the rail follow the pane that was focused."""
         for slot in self.slots:
             if slot.view is widget:
+                self.tiling.use(slot.session_id)
                 self.rail.select(slot.session_id)
         self.show_panes()
         self.show_strip()
 
     def on_descendant_blur(self, event: events.DescendantBlur) -> None:
         """Show that the keys are Cloche's again."""
-        super().on_descendant_blur(event)
         self.show_panes()
         self.show_strip()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Dim what cannot be done with the session under the cursor."""
         info = self.current
-        needs_session = ("stop", "resume", "delete", "review", "enter_pane", "zoom", "filter")
-        if action in needs_session and info is None:
+        if action in NEEDS_SESSION and info is None:
             return None
         if info is not None and action == "stop":
             return True if info.state in LIVE else None
@@ -89,37 +93,6 @@ class FleetScreen(FleetHealth):
         shown = (hint for hint in super().hints() if hint.enabled)
         return [hint for hint in shown if asked or hint.action != "answer"]
 
-    def action_enter_pane(self) -> None:
-        """Give the keys to the agent of the session under the cursor."""
-        info = self.current
-        slot = None if info is None else self.slot_of(info.id)
-        if info is None or slot is None:
-            return
-        if slot.view is not None:
-            self.set_focus(slot.view)
-        elif info.state == "starting":
-            self.say("Its machine still boots; its screen appears by itself.")
-        else:
-            self.say("It has no machine now.", "R resumes it, r reviews what it changed")
-
-    def action_pane(self, number: int) -> None:
-        """Go into the screen of the session with a number."""
-        if 1 <= number <= len(self.sessions):
-            self.rail.select(self.sessions[number - 1].id)
-            self.show_panes()
-            self.action_enter_pane()
-            if not self.focus_owner():
-                self.go_home()
-            self.show_strip()
-            self.refresh_keys()
-
-    def action_leave_pane(self) -> None:
-        """Take the keys back from an agent, or give them."""
-        if self.focus_owner():
-            self.go_home()
-        else:
-            self.action_enter_pane()
-
     def action_next_need(self) -> None:
         """Go to the next session that needs somebody."""
         keys = [need.key for need in needs_of(self.sessions, self.glyphs)]
@@ -129,15 +102,7 @@ class FleetScreen(FleetHealth):
         current = self.rail.current_key
         position = keys.index(current) + 1 if current in keys else 0
         self.rail.select(keys[position % len(keys)])
-        self.show_panes()
-        self.show_strip()
-        self.refresh_keys()
-
-    def action_zoom(self) -> None:
-        """Give one pane the whole screen, or take it back."""
-        self.zoomed = not self.zoomed
-        self.set_class(self.zoomed, "-zoomed")
-        self.fit()
+        self.show_choice()
 
     def action_review(self) -> None:
         """Go through what the session changed."""
@@ -161,7 +126,7 @@ class FleetScreen(FleetHealth):
     def action_filter(self) -> None:
         """Show only the sessions that hold a text."""
         if self.zoomed:
-            self.action_zoom()
+            self.set_zoom(on=False)
         self.query_one(LineBar).open("filter")
 
     @on(LineBar.Changed)

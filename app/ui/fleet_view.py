@@ -1,4 +1,4 @@
-"""What the fleet screen shows: the rail, who needs somebody, and one or two panes."""
+"""What the fleet screen shows: the rail, who needs somebody, and the panes."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from textual.containers import Horizontal, Vertical
 from textual.widgets import Static
 
-from app.ui.fleet_facts import LIVE, ORDERS, needs_of, ordered, rail_items, row_of
-from app.ui.pane_slot import PaneSlot
-from app.ui.work_screen import WorkScreen
+from app.ui.fleet_facts import ORDERS, needs_of, ordered, rail_items, row_of
+from app.ui.fleet_panes import RAIL_FROM, FleetPanes
+from app.ui.pane_stage import PaneStage
 from snapshot.safe_text import safe_name
 from widgets.info_line import InfoLine
 from widgets.line_bar import LineBar
@@ -26,12 +26,6 @@ if TYPE_CHECKING:
 
     from app.protocol import SessionInfo
 
-TWO_PANES_FROM = 30
-"""Least height of the terminal in lines for two panes on top of each other."""
-
-RAIL_FROM = 100
-"""Least width of the terminal in cells for the rail beside the panes."""
-
 BEAT_SECONDS = 1.0
 """The signs of working agents move this slowly."""
 
@@ -39,18 +33,16 @@ AGE_SECONDS = 15
 """How often ages are written anew."""
 
 
-class FleetView(WorkScreen):
+class FleetView(FleetPanes):
     """Shows sessions; the keys are added by the classes below."""
 
-    sessions: tuple[SessionInfo, ...] = ()
-    zoomed = False
     wanted = ""
+    """The session that gets the cursor as soon as it is listed."""
     order = ORDERS[0]
     _quiet_beat = False
 
     def compose_body(self) -> ComposeResult:
         """Yield the rail beside the panes; on narrow screens the strip above them."""
-        self._shown: list[str] = []
         yield SessionStrip(glyphs=self.glyphs, id="strip")
         with Horizontal(id="body"):
             with Vertical(id="side"):
@@ -60,23 +52,14 @@ class FleetView(WorkScreen):
                 yield NeedsList(glyphs=self.glyphs, id="needs")
             with Vertical(id="stage"):
                 yield Placard(id="empty")
-                for index in range(2):
-                    yield PaneSlot(self.cloche.terminals.view, self.glyphs, id=f"slot-{index}")
+                yield PaneStage(self.cloche.terminals.view, self.glyphs, id="panes")
         yield LineBar(id="line")
 
     def on_mount(self) -> None:
         """Keep ages and signs moving."""
-        super().on_mount()
         self.set_interval(AGE_SECONDS, self._tick)
         if self.cloche.animation_level != "none":
             self.set_interval(BEAT_SECONDS, self._beat)
-
-    # Parts
-
-    @property
-    def rail(self) -> SessionRail:
-        """The list of sessions."""
-        return self.query_one("#rail", SessionRail)
 
     @property
     def home(self) -> Widget:
@@ -87,33 +70,6 @@ class FleetView(WorkScreen):
     def go_home(self) -> None:
         """Take the keys back to the list of sessions."""
         self.set_focus(self.home)
-
-    @property
-    def slots(self) -> list[PaneSlot]:
-        """The places for panes."""
-        return list(self.query(PaneSlot))
-
-    @property
-    def current(self) -> SessionInfo | None:
-        """The session that keys are about."""
-        return self.info_of(self.rail.current_key or "")
-
-    def info_of(self, session_id: str) -> SessionInfo | None:
-        """Return the session with an id."""
-        return next((info for info in self.sessions if info.id == session_id), None)
-
-    def slot_of(self, session_id: str) -> PaneSlot | None:
-        """Return the pane that shows a session now."""
-        shown = (slot for slot in self.slots if slot.display and slot.session_id == session_id)
-        return next(shown, None)
-
-    def focus_owner(self) -> str:
-        """Return the name of the session whose agent gets the keys."""
-        for slot in self.slots:
-            info = self.info_of(slot.session_id)
-            if slot.has_keys and info is not None:
-                return safe_name(info.name or info.id).text
-        return ""
 
     # Showing
 
@@ -156,52 +112,23 @@ class FleetView(WorkScreen):
         strip = self.query_one("#strip", SessionStrip)
         strip.show(rows, self.rail.current_key or "")
 
-    def _capacity(self) -> int:
-        if self.zoomed or self.size.height < TWO_PANES_FROM:
-            return 1
-        return 2
-
-    def _choose_shown(self) -> list[str]:
-        """Keep what is shown where it is; only the pane of the last choice changes."""
-        current = self.rail.current_key
-        known = [info.id for info in self.sessions]
-        shown = [session_id for session_id in self._shown if session_id in known]
-        if current is not None and current not in shown:
-            last = self._last_current if self._last_current in shown else None
-            if last is not None and len(shown) >= self._capacity():
-                shown[shown.index(last)] = current
-            else:
-                shown.append(current)
-        for info in self.sessions:
-            if len(shown) < self._capacity() and info.id not in shown and info.state in LIVE:
-                shown.append(info.id)
-        if current is not None:
-            if self._capacity() == 1:
-                shown = [current]
-            self._last_current = current
-        return shown[: self._capacity()]
-
-    _last_current = ""
-
     def show_panes(self) -> None:
-        """Show one or two sessions, or what to do when there is none."""
+        """Show the panes, or what to do when there is no session."""
         self._show_empty()
-        self._shown = self._choose_shown()
-        order = [info.id for info in self.sessions]
-        self._shown.sort(key=order.index)
-        now = time.time()
-        for index, slot in enumerate(self.slots):
-            info = self.info_of(self._shown[index]) if index < len(self._shown) else None
-            slot.display = info is not None
-            if info is not None:
-                row = row_of(info, order.index(info.id) + 1, self.glyphs, now)
-                slot.show(info, row)
+        super().show_panes()
         if self.focused is None and self.is_current:
             self.go_home()
+
+    def show_choice(self) -> None:
+        """Show everywhere which session the cursor is on."""
+        self.show_panes()
+        self.show_strip()
+        self.refresh_keys()
 
     def _show_empty(self) -> None:
         empty = self.query_one("#empty", Placard)
         empty.display = not self.sessions
+        self.stage.display = bool(self.sessions)
         self.set_class(not self.sessions, "-empty")
         if not self.sessions:
             folder = safe_name(str(self.cloche.workspace)).text
@@ -224,7 +151,7 @@ class FleetView(WorkScreen):
             self.rail.beat(quiet=self._quiet_beat)
 
     def on_resize(self) -> None:
-        """Show one pane or two, and keep the keys where they can be seen."""
+        """Show as many panes as fit, and keep the keys where they can be seen."""
         self.call_after_refresh(self.fit)
 
     def fit(self) -> None:

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from textual.binding import BindingType
     from textual.dom import DOMNode
 
+INTO_SESSION = "into session"
+"""How the keys with a session's number are described."""
+
 INTRODUCTION = """\
 # Keys
 
@@ -56,10 +59,11 @@ def rows_of(bindings: Iterable[BindingType]) -> tuple[KeyRow, ...]:
 
 
 def _joined(rows: list[KeyRow]) -> list[KeyRow]:
-    """Write alt+1 to alt+9 as one row."""
-    panes = [row for row in rows if row.keys[0].startswith("alt+")]
+    """Write the keys of nine sessions as one row."""
+    panes = [row for row in rows if row.what.startswith(INTO_SESSION)]
     rest = [row for row in rows if row not in panes]
-    return [*rest, KeyRow(("alt+1 … alt+9",), "into session 1 … 9")] if panes else rest
+    keys = ("1 … 9", "alt+1 … alt+9")
+    return [*rest, KeyRow(keys, f"{INTO_SESSION} 1 … 9")] if panes else rest
 
 
 def bindings_of(cls: type[DOMNode]) -> list[BindingType]:

@@ -10,6 +10,7 @@ from textual.message import Message
 if TYPE_CHECKING:
     from app.protocol import Changes, Event, MergeReport, SessionInfo, UndoReport
     from app.services.documents import LoadedFile
+    from app.services.layouts import Layout
     from app.services.ports import SessionPort
     from widgets.diff_model import Side, Spans
 
@@ -34,6 +35,13 @@ class SessionStarted(Message):
     """A new session exists."""
 
     session_id: str
+
+
+@dataclass
+class LayoutArrived(Message):
+    """How the user left the fleet screen."""
+
+    layout: Layout
 
 
 @dataclass

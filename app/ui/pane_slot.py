@@ -1,24 +1,37 @@
-"""One place for a session on the fleet screen: header line and live terminal, or what to do."""
+"""One pane on the fleet screen: header line and live terminal, or what to do."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from textual.containers import Vertical
+from textual.message import Message
 
 from app.ui.fleet_facts import LIVE
+from widgets.header_parts import PaneFacts
 from widgets.pane_header import PaneHeader
 from widgets.placard import Placard
+from widgets.terminal import TerminalView
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from textual import events
     from textual.app import ComposeResult
     from textual.widget import Widget
 
     from app.protocol import SessionInfo
+    from app.ui.pane_news import PaneNews
     from themes.glyphs import Glyphs
     from widgets.session_rail import SessionRow
+    from widgets.terminal_feed import PaneFeed
+
+TROUBLES = {
+    "lost": "reconnects",
+    "restarting": "starts again",
+    "broken": "cannot be shown",
+}
+"""What the header says of a terminal out of order, where there is little room."""
 
 
 class PaneSlot(Vertical):
@@ -26,12 +39,27 @@ class PaneSlot(Vertical):
 
     DEFAULT_CSS = """
     PaneSlot {
-        width: 1fr;
-        height: 1fr;
         border-left: outer $surface;
         &:focus-within { border-left: outer $accent; }
+        &.-ascii { border-left: ascii $surface; }
+        &.-ascii:focus-within { border-left: ascii $accent; }
     }
     """
+
+    class Ready(Message):
+        """The pane can show a session now."""
+
+    class Clicked(Message):
+        """The user clicked the pane, anywhere."""
+
+        def __init__(self, slot: PaneSlot) -> None:
+            super().__init__()
+            self.slot = slot
+
+        @property
+        def control(self) -> PaneSlot:
+            """The pane that was clicked."""
+            return self.slot
 
     def __init__(
         self, view_of: Callable[[str], Widget], glyphs: Glyphs, id: str | None = None
@@ -40,17 +68,20 @@ class PaneSlot(Vertical):
         self._view_of = view_of
         self.glyphs = glyphs
         self.session_id = ""
-        self.trouble = ""
-        """Why the terminal does not show what the agent shows, or empty."""
-        self.back = 0
-        """Lines of newer output below what the terminal shows."""
+        self.is_ready = False
         self._live = False
         self._view: Widget | None = None
+        self.set_class(glyphs.edge.isascii(), "-ascii")
 
     def compose(self) -> ComposeResult:
         """Begin with the placard; the terminal comes when there is one."""
         yield PaneHeader(glyphs=self.glyphs)
         yield Placard()
+
+    def on_mount(self) -> None:
+        """Tell that header and placard are there."""
+        self.is_ready = True
+        self.post_message(self.Ready())
 
     @property
     def view(self) -> Widget | None:
@@ -58,20 +89,62 @@ class PaneSlot(Vertical):
         return self._view
 
     @property
+    def feed(self) -> PaneFeed | None:
+        """What is behind the live terminal, if there is one."""
+        return self._view.feed if isinstance(self._view, TerminalView) else None
+
+    @property
     def has_keys(self) -> bool:
-        """True while every key goes to the agent."""
+        """True while the focus is on its terminal."""
         return self._view is not None and self.screen.focused is self._view
 
-    def show(self, info: SessionInfo, row: SessionRow) -> None:
+    @property
+    def mirrored(self) -> bool:
+        """True while another client holds the terminal and this one only watches."""
+        return self.feed is not None and self.feed.mirrored
+
+    def needs_view(self, info: SessionInfo) -> bool:
+        """Tell whether showing a session means to mount a terminal, which takes its time."""
+        live = is_shown_live(info)
+        return live and (info.id != self.session_id or not self._live)
+
+    def show(self, info: SessionInfo, row: SessionRow, news: PaneNews, *, current: bool) -> None:
         """Show a session as it is now."""
-        live = info.state in LIVE and info.state != "starting"
+        live = is_shown_live(info)
         if info.id != self.session_id or live != self._live:
             self._change_view(info.id, live=live)
-        self.query_one(PaneHeader).show(
-            row, active=self.has_keys, trouble=self.trouble, back=self.back
-        )
+        self.query_one(PaneHeader).show(row, self._facts(news, current=current))
         if not live:
             self._explain(info, row)
+
+    def clear(self) -> None:
+        """Show nothing; the terminal goes on without a view."""
+        if self.session_id:
+            self._change_view("", live=False)
+        self.display = False
+
+    def on_click(self, event: events.Click) -> None:
+        """Tell that the pane is wanted; a click on its header, edge or placard comes here."""
+        event.stop()
+        self.post_message(self.Clicked(self))
+
+    def _facts(self, news: PaneNews, *, current: bool) -> PaneFacts:
+        feed, active = self.feed, self.has_keys
+        if feed is None:
+            return PaneFacts(current=current, marked=news.marked)
+        scroll = feed.scroll
+        below = 0 if scroll.at_end else max(1, scroll.total - scroll.offset - feed.rows)
+        return PaneFacts(
+            active=active,
+            current=current,
+            trouble=TROUBLES.get(feed.state, ""),
+            back=below,
+            copying=feed.view.copying,
+            mirrored=feed.mirrored,
+            progress=feed.progress,
+            marked=news.marked,
+            title=news.title or feed.title,
+        )
 
     def _change_view(self, session_id: str, *, live: bool) -> None:
         again = self.has_keys and session_id == self.session_id
@@ -80,7 +153,7 @@ class PaneSlot(Vertical):
         if self._view is not None:
             self._view.remove()
             self._view = None
-        self.session_id, self._live, self.trouble, self.back = session_id, live, "", 0
+        self.session_id, self._live = session_id, live
         self.query_one(Placard).display = not live
         if live:
             self._view = self._view_of(session_id)
@@ -106,3 +179,8 @@ class PaneSlot(Vertical):
         words = {"failed": "failed", "lost": "was lost"}.get(info.state, "is stopped")
         tone = "$error" if info.state in ("failed", "lost") else "$foreground"
         placard.say(f"{row.sign} {row.name} {words}", lines, keys, tone=tone)
+
+
+def is_shown_live(info: SessionInfo) -> bool:
+    """Tell whether a session has a terminal to show."""
+    return info.state in LIVE and info.state != "starting"

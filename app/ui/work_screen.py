@@ -132,14 +132,19 @@ class WorkScreen(SpeakingScreen):
         if self._prefix:
             bar.show(self.hints(), help_hint, lead=("ctrl+g", "warning"))
         elif owner:
-            own = [
-                Hint("ctrl+g", "then a key of Cloche"),
-                Hint("f12", "leave", "leave_pane"),
-                Hint("alt+1-9", "session"),
-            ]
-            bar.show(own, None, lead=(f"{self.glyphs.keys} keys go to {owner}", "accent"))
+            lead, own = self.owner_hints(owner)
+            bar.show(own, None, lead=lead)
         else:
             bar.show(self.hints(), help_hint)
+
+    def owner_hints(self, owner: str) -> tuple[tuple[str, str], list[Hint]]:
+        """Return who gets the keys, with a token, and the keys that stay Cloche's meanwhile."""
+        own = [
+            Hint("ctrl+g", "then a key of Cloche"),
+            Hint("f12", "leave", "leave_pane"),
+            Hint("alt+1-9", "session"),
+        ]
+        return (f"{self.glyphs.keys} keys go to {owner}", "accent"), own
 
     @on(KeyBar.Pressed)
     async def press_hint(self, message: KeyBar.Pressed) -> None:

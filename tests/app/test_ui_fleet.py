@@ -72,7 +72,7 @@ async def test_two_panes_are_live_and_the_cursor_chooses_them() -> None:
         await settle(pilot)
         assert [slot.session_id for slot in fleet_of(app).slots if slot.display] == ["s1", "s2"]
         await press(pilot, "j", "j")
-        assert [slot.session_id for slot in fleet_of(app).slots if slot.display] == ["s1", "s3"]
+        assert [slot.session_id for slot in fleet_of(app).slots if slot.display] == ["s3", "s2"]
         assert set(terminals.feeds) == {"s1", "s2"}
         await press(pilot, "g")
         assert fleet_of(app).rail.current_key == "s1"
@@ -80,7 +80,7 @@ async def test_two_panes_are_live_and_the_cursor_chooses_them() -> None:
         assert fleet_of(app).rail.current_key == "s4"
 
 
-@pytest.mark.parametrize("key", ["enter", "tab"])
+@pytest.mark.parametrize("key", ["enter", "1", "alt+1"])
 async def test_a_key_goes_into_the_pane_and_then_all_keys_are_the_agents(key: str) -> None:
     app, fleet, terminals = workstation()
     async with app.run_test(size=SIZE) as pilot:
@@ -149,10 +149,10 @@ async def test_a_prefix_with_a_key_that_means_nothing_says_so() -> None:
     app, _, terminals = workstation()
     async with app.run_test(size=SIZE) as pilot:
         await settle(pilot)
-        await press(pilot, "enter", "ctrl+g", "y")
+        await press(pilot, "enter", "ctrl+g", "X")
         notice = fleet_of(app).notice
         assert notice is not None
-        assert "ctrl+g y does nothing here" in notice.text
+        assert "ctrl+g X does nothing here" in notice.text
         assert terminals.keys("s1") == []
 
 
@@ -240,24 +240,28 @@ async def test_a_lost_terminal_is_said_in_its_header_and_its_keeper_started() ->
     app, fleet, terminals = workstation()
     async with app.run_test(size=SIZE) as pilot:
         await settle(pilot)
-        listener = terminals.feeds["s1"].listener
+        feed = terminals.feeds["s1"]
+        listener = feed.listener
         assert listener is not None
+        feed.state = "lost"
         listener.feed_state("lost", None, "the keeper went away")
         await settle(pilot)
-        assert app.screen.query(PaneHeader).first().trouble == "reconnects"
+        assert app.screen.query(PaneHeader).first().facts.trouble == "reconnects"
         assert fleet.opened == ["s1"]
         listener.feed_state("lost", None, "the keeper went away")
         await settle(pilot)
         assert fleet.opened == ["s1"]
+        feed.state = "broken"
         listener.feed_state("broken", None, "Its output ends the engine each time.")
         await settle(pilot)
-        assert app.screen.query(PaneHeader).first().trouble == "cannot be shown"
+        assert app.screen.query(PaneHeader).first().facts.trouble == "cannot be shown"
         notice = fleet_of(app).notice
         assert notice is not None
         assert notice.text == "Its output ends the engine each time."
+        feed.state = "live"
         listener.feed_state("live", None, "")
         await settle(pilot)
-        assert app.screen.query(PaneHeader).first().trouble == ""
+        assert app.screen.query(PaneHeader).first().facts.trouble == ""
 
 
 async def test_a_page_that_is_scrolled_back_says_so() -> None:
