@@ -2,38 +2,46 @@
 
 The widget draws no border and has no padding: the container marks the focus (UI rule 2). While it
 is focused every key goes to the guest, Tab, Escape, ctrl+c, ctrl+q and ctrl+p included; App and
-Screen bindings do not fire, priority ones neither. The exceptions: the prefix key, and
+Screen bindings do not fire, priority ones neither. The exceptions: the prefix key, copy mode, and
 `passthrough` keys (alt+1 … alt+9, f12), which bubble to the app's bindings as if no terminal were
 there. (Escape on a maximised widget is Textual's own: an app with terminals sets
 `ESCAPE_TO_MINIMIZE = False`.)
 
 The prefix: pressing it posts `PrefixPressed` and sets the class `-prefix`. The key after it posts
-`PrefixCommand` instead of going to the guest; the prefix twice goes to the guest once; Escape (or
-losing the focus) posts `PrefixCancelled`.
+`PrefixCommand` instead of going to the guest, except for those in `copy_keys.PREFIX_KEYS`, which
+the view acts on itself; the prefix twice goes to the guest once; Escape (or losing the focus) posts
+`PrefixCancelled`.
+
+Keys are in `terminal_typing`, copy mode and search in `terminal_copying`, the mouse in
+`terminal_mouse`, drawing in `terminal_painter`. A terminal that another client holds
+(`feed.mirrored`) is only watched: nothing is sent, but copy mode, search and selection work.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar, cast
 
-from rich.segment import Segment
-from rich.style import Style
 from textual.geometry import Offset, Region
-from textual.strip import Strip
 from textual.widget import Widget
 
-from widgets.terminal_feed import MouseInput, Scroll
-from widgets.terminal_keys import LONE_MODIFIERS
+from widgets.terminal_blink import Blink
+from widgets.terminal_copying import CopyMode
+from widgets.terminal_feed import Scroll
 from widgets.terminal_messages import TerminalMessages
+from widgets.terminal_mouse import TerminalMouse
+from widgets.terminal_painter import TerminalPainter
+from widgets.terminal_typing import TerminalTyping
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
     from textual import events
     from textual.app import App
+    from textual.strip import Strip
+    from textual.theme import Theme
     from textual.timer import Timer
 
-    from widgets.terminal_feed import Cursor, FeedRate, FeedState, MouseAction, PaneFeed
+    from widgets.terminal_feed import Cursor, FeedRate, FeedState, PaneFeed
 
 DEFAULT_PREFIX = "ctrl+g"
 DEFAULT_PASSTHROUGH = frozenset({*(f"alt+{digit}" for digit in range(1, 10)), "f12"})
@@ -63,21 +71,50 @@ class TerminalView(TerminalMessages, Widget, can_focus=True):
     ) -> None:
         super().__init__(name=name, id=id, classes=classes)
         self._feed: PaneFeed | None = None
-        self._prefix, self._passthrough = prefix, passthrough
-        self._armed = False
         self._shown = True
         self._scroll = Scroll()
         self._resize_timer: Timer | None = None
-        self._drag_button = 0
+        self._cursor: Cursor | None = None
+        self._painter = TerminalPainter(self)
+        self._mouse = TerminalMouse(self)
+        self._typing = TerminalTyping(self, prefix, passthrough)
+        self._blink = Blink(self, self._light_cursor)
+        self.copying_mode = CopyMode(self)
+        """Copy mode and search."""
         if feed is not None:
             self.attach(feed)
 
-    # -- the feed ----------------------------------------------------------------------------
+    @property
+    def host(self) -> App[object]:
+        """The application; Textual leaves the type of its result unknown."""
+        return cast("App[object]", self.app)  # pyright: ignore[reportUnknownMemberType]
 
     @property
     def feed(self) -> PaneFeed | None:
         """The feed that is shown."""
         return self._feed
+
+    @property
+    def copying(self) -> bool:
+        """True in copy mode: the page stands still, and keys do not go to the guest."""
+        return self.copying_mode.active
+
+    @property
+    def has_keys(self) -> bool:
+        """True while what is typed is sent to this terminal's program, copy mode apart."""
+        return self.has_focus and self._feed is not None and not self._feed.mirrored
+
+    @property
+    def top(self) -> int:
+        """Rows of the terminal that are above the view's first one (0 where all of it fits)."""
+        return self._painter.top
+
+    def take_over(self) -> None:
+        """Ask for a terminal that another client holds; `MirrorChanged` says when it is ours."""
+        if self._feed is not None:
+            self._feed.take_over()
+
+    # -- the feed ------------------------------------------------------------------------------
 
     def attach(self, feed: PaneFeed | None) -> None:
         """Show another feed (None: a blank page); the old one is told that it is hidden."""
@@ -87,9 +124,15 @@ class TerminalView(TerminalMessages, Widget, can_focus=True):
             feed.listen(self)
             feed.set_rate(self._rate())
             self._tell_size()
+            self.copying_mode.follow(feed.view)
+            self.set_class(feed.mirrored, "-mirrored")
+        self._painter.lay_out()
+        self._painter.lay_own_lines()
         self.refresh()
 
     def _detach(self) -> None:
+        self._mouse.forget()
+        self.copying_mode.forget()
         if self._feed is not None:
             self._feed.leave(self)
             self._feed = None
@@ -105,16 +148,44 @@ class TerminalView(TerminalMessages, Widget, can_focus=True):
 
     def feed_changed(self, rows: Collection[int]) -> None:
         """Paint rows that changed; a change that is out of sight is painted already."""
+        if self._feed is not None:
+            self.copying_mode.follow(self._feed.view)
+        if self._painter.lay_out():
+            self._follow_cursor()
+            self.repaint()
+            return
+        self._follow_cursor()
+        height, top = self.size.height, self.top
+        seen = {y - top for y in rows if 0 <= y - top < height}
+        self._paint_rows(seen | self._painter.lay_own_lines())
+
+    def _paint_rows(self, seen: set[int]) -> None:
         width, height = self.size
-        seen = [y for y in rows if y < height]
-        self._place_cursor()
-        self._tell_scroll()
         if not seen or not self.is_attached:
             self._painted()
         elif len(seen) > height * WHOLE:
             self.refresh(Region(0, 0, width, height))
         else:
-            self.refresh(*(Region(0, y, width, 1) for y in seen))
+            self.refresh(*(Region(0, y, width, 1) for y in sorted(seen)))
+
+    def repaint(self) -> None:
+        """Paint everything."""
+        self._painter.lay_own_lines()
+        self.refresh()
+
+    def repaint_own_lines(self) -> None:
+        """Paint the mode's mark and the search line, where they changed."""
+        rows = self._painter.lay_own_lines()
+        if rows:
+            self._paint_rows(rows)
+
+    def _follow_cursor(self) -> None:
+        self._place_cursor()
+        self._tell_scroll()
+        cursor = self._feed.cursor if self._feed is not None else None
+        if cursor != self._cursor:
+            self._cursor = cursor
+            self.touch_blink()
 
     def _tell_scroll(self) -> None:
         scroll = self._feed.scroll if self._feed is not None else Scroll()
@@ -124,11 +195,15 @@ class TerminalView(TerminalMessages, Widget, can_focus=True):
 
     def feed_resized(self) -> None:
         """Paint everything."""
-        self._place_cursor()
-        self.refresh()
+        self._painter.lay_out()
+        self._follow_cursor()
+        self.repaint()
 
     def feed_state(self, state: FeedState, status: int | None, message: str) -> None:
-        """Pass a change of the state on."""
+        """Pass a change of the state on; with its engine went what the user did with the page."""
+        if state in ("starting", "restarting", "broken"):
+            self._mouse.forget()
+            self.copying_mode.forget()
         self.set_class(state not in ("live", "starting"), "-stale")
         self.post_message(self.StateChanged(self, state, status, message))
 
@@ -155,13 +230,25 @@ class TerminalView(TerminalMessages, Widget, can_focus=True):
     def feed_mirrored(self, mirrored: bool) -> None:
         """Pass on that another client took the terminal, or that this one holds it."""
         self.set_class(mirrored, "-mirrored")
+        if not mirrored:
+            self._tell_focus(self.has_focus)
+        self.touch_blink()
+        self.refresh()
         self.post_message(self.MirrorChanged(self, mirrored))
 
     def feed_refused(self, message: str) -> None:
         """Pass on that input was dropped."""
         self.post_message(self.InputRefused(self, message))
 
-    # -- drawing -----------------------------------------------------------------------------
+    # -- drawing -------------------------------------------------------------------------------
+
+    def on_mount(self) -> None:
+        """Follow theme changes."""
+        self.host.theme_changed_signal.subscribe(self, self._recolour)
+
+    def _recolour(self, _theme: Theme) -> None:
+        self._painter.recolour()
+        self.refresh()
 
     def render_lines(self, crop: Region) -> list[Strip]:
         """Return the strips of a region.
@@ -169,59 +256,45 @@ class TerminalView(TerminalMessages, Widget, can_focus=True):
         Overrides the whole of Textual's styling: colours are resolved, there is no border to draw.
         """
         width = self.size.width
-        lines = [self._line(y, width) for y in crop.line_range]
+        lines = [self._painter.line(y, width) for y in crop.line_range]
         if crop.column_span != (0, width):
             lines = [line.crop(*crop.column_span) for line in lines]
         self._painted()
         return lines
 
-    def _line(self, y: int, width: int) -> Strip:
-        feed = self._feed
-        strip = feed.strip(y) if feed is not None else None
-        if feed is None or strip is None or y >= feed.rows:
-            return self._blank(width)
-        cursor = feed.cursor
-        if cursor is not None and cursor.y == y and cursor.x < strip.cell_length:
-            strip = self._with_cursor(strip, cursor)
-        if strip.cell_length == width:
-            return strip
-        if strip.cell_length > width:
-            return strip.crop(0, width)
-        return Strip.join([strip, self._blank(width - strip.cell_length)])
-
-    def _blank(self, width: int) -> Strip:
-        return Strip.blank(width, self.visual_style.rich_style)
-
-    def _with_cursor(self, strip: Strip, cursor: Cursor) -> Strip:
-        end = min(cursor.x + (2 if cursor.wide else 1), strip.cell_length)
-        before, under, after = strip.divide([cursor.x, end, strip.cell_length])
-        drawn = [
-            Segment(text, self._cursor_style(style or Style.null(), cursor), control)
-            for text, style, control in under
-        ]
-        return Strip([*before, *drawn, *after], strip.cell_length)
-
-    def _cursor_style(self, style: Style, cursor: Cursor) -> Style:
-        """Return a style with the cursor on it; without focus it is a line, so only one fills."""
-        if not self.has_focus or cursor.shape in ("underline", "hollow"):
-            return style + Style(underline=not style.underline)
-        return style + Style(reverse=not style.reverse)
+    def _painted(self) -> None:
+        if self._feed is not None:
+            self._feed.painted()
 
     def _place_cursor(self) -> None:
         """Put the real cursor where input methods and screen readers look for it."""
         cursor = self._feed.cursor if self._feed is not None else None
         if cursor is not None and self.has_focus:
-            app = cast("App[object]", self.app)  # pyright: ignore[reportUnknownMemberType]
-            app.cursor_position = self.region.offset + Offset(cursor.x, cursor.y)
+            place = Offset(cursor.x, max(0, cursor.y - self.top))
+            self.host.cursor_position = self.region.offset + place
 
-    def _painted(self) -> None:
-        if self._feed is not None:
-            self._feed.painted()
+    def touch_blink(self) -> None:
+        """Let the cursor be lit, and blink from now on if it does."""
+        cursor = self._feed.cursor if self._feed is not None else None
+        if self.is_attached:
+            blinks = cursor is not None and self._painter.blinks(cursor)
+            self._blink.touch(blinks=blinks)
 
-    # -- size and sight ----------------------------------------------------------------------
+    def _light_cursor(self, lit: bool) -> None:
+        self._painter.cursor_lit = lit
+        self._paint_cursor_row()
+
+    def _paint_cursor_row(self) -> None:
+        cursor = self._feed.cursor if self._feed is not None else None
+        if cursor is not None and self.is_attached:
+            self.refresh(Region(0, cursor.y - self.top, self.size.width, 1))
+
+    # -- size and sight ------------------------------------------------------------------------
 
     def on_resize(self) -> None:
         """Tell the guest its size once it rests; the first one at once."""
+        self._painter.lay_out()
+        self._painter.lay_own_lines()
         if self._resize_timer is None:
             self._tell_size()
         else:
@@ -245,6 +318,7 @@ class TerminalView(TerminalMessages, Widget, can_focus=True):
 
     def on_unmount(self) -> None:
         """Leave the feed to the next view."""
+        self._blink.stop()
         self._detach()
 
     def watch_has_focus(self, _has_focus: bool) -> None:
@@ -252,116 +326,61 @@ class TerminalView(TerminalMessages, Widget, can_focus=True):
         super().watch_has_focus(_has_focus)
         self._tell_rate()
         self._tell_focus(_has_focus)
+        self.touch_blink()
+        self._paint_cursor_row()
         if not _has_focus:
-            self._disarm()
+            self._typing.disarm()
 
     def _tell_focus(self, focused: bool) -> None:
-        if self._feed is not None:
+        if self._feed is not None and not self._feed.mirrored:
             self._feed.send_focus(focused)
-            cursor = self._feed.cursor
-            if cursor is not None:
-                self.refresh(Region(0, cursor.y, self.size.width, 1))
 
-    # -- keys --------------------------------------------------------------------------------
+    # -- keys ----------------------------------------------------------------------------------
 
     def check_consume_key(self, key: str, character: str | None) -> bool:
         """Keep bindings of App and Screen, priority ones too, from taking the guest's keys."""
-        return key not in self._passthrough
+        return key not in self._typing.passthrough
 
     def is_guests(self, key: str) -> bool:
         """Tell whether a key goes to the guest and nowhere else."""
-        return not self._armed and key != self._prefix and key not in self._passthrough
+        return self._typing.is_guests(key)
 
     def on_key(self, event: events.Key) -> None:
         """Send a key to the guest, unless it is the prefix, follows it, or passes through."""
-        if event.key in self._passthrough:
-            self._disarm()
-            return
-        event.stop()
-        event.prevent_default()
-        if event.key in LONE_MODIFIERS:
-            return
-        if self._armed:
-            self._after_prefix(event)
-        elif event.key == self._prefix:
-            self._armed = True
-            self.add_class("-prefix")
-            self.post_message(self.PrefixPressed(self))
-        else:
-            self._type(event)
-
-    def _after_prefix(self, event: events.Key) -> None:
-        if event.key == "escape":
-            self._disarm()
-            return
-        self._armed = False
-        self.remove_class("-prefix")
-        if event.key == self._prefix:
-            self._type(event)
-            self.post_message(self.PrefixCancelled(self))
-        else:
-            self.post_message(self.PrefixCommand(self, event.key, event.character))
-
-    def _disarm(self) -> None:
-        if self._armed:
-            self._armed = False
-            self.remove_class("-prefix")
-            self.post_message(self.PrefixCancelled(self))
-
-    def _type(self, event: events.Key) -> None:
-        if self._feed is not None:
-            self._feed.send_key(event.key, event.character)
+        self._typing.press(event)
 
     def on_paste(self, event: events.Paste) -> None:
-        """Paste into the guest."""
+        """Paste into the guest, or into the search line."""
         event.stop()
         event.prevent_default()
         self.paste(event.text)
 
     def paste(self, text: str) -> None:
-        """Paste text into the guest."""
-        if self._feed is not None and text:
-            self._feed.send_paste(text)
+        """Paste text into the search line if there is one, else into the guest."""
+        self._typing.paste(text)
 
-    # -- mouse -------------------------------------------------------------------------------
+    def paste_register(self) -> None:
+        """Paste what was copied last in Cloche."""
+        self.paste(self.host.clipboard)
+
+    # -- mouse ---------------------------------------------------------------------------------
 
     def on_mouse_down(self, event: events.MouseDown) -> None:
-        """Pass a press on to a guest that tracks the mouse."""
-        if self._tracked():
-            self._drag_button = event.button
-            self.capture_mouse()
-            self._mouse("press", event, event.button)
+        """Begin what the mouse does."""
+        self._mouse.press(event)
 
     def on_mouse_up(self, event: events.MouseUp) -> None:
-        """Pass a release on."""
-        if self._drag_button:
-            self.release_mouse()
-            self._drag_button = 0
-            self._mouse("release", event, event.button)
+        """End what the mouse does."""
+        self._mouse.release(event)
 
     def on_mouse_move(self, event: events.MouseMove) -> None:
-        """Pass a move on to a guest that asked for moves."""
-        tracking = self._feed.modes.mouse if self._feed is not None else "none"
-        if tracking == "any" or (tracking == "drag" and self._drag_button):
-            self._mouse("move", event, self._drag_button)
+        """Go on with what the mouse does."""
+        self._mouse.move(event)
 
     def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
-        """Turn the wheel: the guest's if it tracks the mouse, else the scrollback."""
-        self._mouse("scroll_up", event, 0)
+        """Go back in the scrollback, or let the guest."""
+        self._mouse.wheel(event, -1)
 
     def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
-        """Turn the wheel: the guest's if it tracks the mouse, else the scrollback."""
-        self._mouse("scroll_down", event, 0)
-
-    def _tracked(self) -> bool:
-        return self._feed is not None and self._feed.modes.mouse != "none"
-
-    def _mouse(self, action: MouseAction, event: events.MouseEvent, button: int) -> None:
-        feed = self._feed
-        if feed is None:
-            return
-        event.stop()
-        event.prevent_default()
-        x = max(0, min(int(event.x), feed.columns - 1))
-        y = max(0, min(int(event.y), feed.rows - 1))
-        feed.send_mouse(MouseInput(action, x, y, button, event.shift, event.meta, event.ctrl))
+        """Go forth in the scrollback, or let the guest."""
+        self._mouse.wheel(event, 1)
