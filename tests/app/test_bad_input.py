@@ -11,6 +11,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +31,7 @@ COMMAND_S = 60
 class Host:
     """A user's folders and search path, with everything that a session needs."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, run: Path) -> None:
         self.workspace = root / "project"
         self.workspace.mkdir()
         (self.workspace / "a.txt").write_text("a\n")
@@ -43,7 +44,6 @@ class Host:
             (self.programs / name).symlink_to(found)
         self.store = root / "data" / "cloche" / "store"
         put_image(self.store / "images")
-        (root / "run").mkdir(mode=0o700)
         self.environment = {
             "PATH": str(self.programs),
             "HOME": str(root),
@@ -51,7 +51,7 @@ class Host:
             "XDG_DATA_HOME": str(root / "data"),
             "XDG_CONFIG_HOME": str(root / "config"),
             "XDG_CACHE_HOME": str(root / "cache"),
-            "XDG_RUNTIME_DIR": str(root / "run"),
+            "XDG_RUNTIME_DIR": str(run),
             "CLOCHE_ACCEL": "tcg",
             "LC_ALL": "C.UTF-8",
         }
@@ -93,8 +93,15 @@ class Host:
 
 
 @pytest.fixture
-def host(tmp_path: Path) -> Host:
-    return Host(tmp_path)
+def run_folder() -> Iterator[Path]:
+    # sockets have short addresses, and a test's own folder may lie deep
+    with tempfile.TemporaryDirectory(prefix="cloche-") as folder:
+        yield Path(folder)
+
+
+@pytest.fixture
+def host(tmp_path: Path, run_folder: Path) -> Host:
+    return Host(tmp_path, run_folder)
 
 
 def test_no_qemu(host: Host) -> None:
@@ -142,9 +149,9 @@ def test_a_damaged_image(host: Host) -> None:
 
 
 @pytest.fixture
-def full_host(tmp_path: Path) -> Iterator[Host]:
+def full_host(tmp_path: Path, run_folder: Path) -> Iterator[Host]:
     with small_disk(tmp_path / "state"):
-        yield Host(tmp_path)
+        yield Host(tmp_path, run_folder)
 
 
 def test_a_full_disk(full_host: Host) -> None:
@@ -183,9 +190,9 @@ def test_an_unreadable_folder_as_workspace(host: Host) -> None:
     host.workspace.chmod(0o755)
 
 
-@pytest.mark.parametrize("place", ["state", "data", "run"])
+@pytest.mark.parametrize("place", ["XDG_STATE_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR"])
 def test_a_workspace_inside_our_own_folders(host: Host, place: str) -> None:
-    folder = host.root / place / "cloche" / "deep"
+    folder = Path(host.environment[place]) / "cloche" / "deep"
     folder.mkdir(parents=True)
     error = host.refused(1, "shell", "--workspace", str(folder))
     assert f"{folder} lies inside Cloche's own folder" in error["message"]
