@@ -15,6 +15,8 @@ HEAD: Final = struct.Struct("<BI")
 SIZE: Final = struct.Struct("<HH")
 NUMBER: Final = struct.Struct("<I")
 STATUS: Final = struct.Struct("<i")
+PROGRAM: Final = struct.Struct("<Q")
+HOLDER: Final = struct.Struct("<BH")
 
 SIZE_IS: Final = ord("S")
 OUTPUT: Final = ord("O")
@@ -23,6 +25,12 @@ ENDED: Final = ord("X")
 INPUT: Final = ord("I")
 RESIZE: Final = ord("W")
 ACK: Final = ord("A")
+PROGRAM_IS: Final = ord("P")
+TAKEN: Final = ord("T")
+HOLD: Final = ord("H")
+
+WATCH, TAKE, WILLING = 0, 1, 2
+"""What a client asks for by HOLD: only to watch, the terminal now, the terminal once it is free."""
 
 
 def frame(kind: int, payload: bytes = b"") -> bytes:

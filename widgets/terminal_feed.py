@@ -82,6 +82,7 @@ class Cursor:
     shape: CursorShape = "block"
     wide: bool = False
     """True when it stands on a character of two cells."""
+    blinking: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -316,8 +317,8 @@ class PaneFeed(Protocol):
         """Freeze the page under a cursor of the user's own, or let it go on."""
         ...
 
-    def copy_move(self, motion: Motion, count: int = 1) -> None:
-        """Move the copy cursor, `count` times; the selection follows."""
+    def copy_move(self, motion: Motion, count: int | None = None) -> None:
+        """Move the copy cursor, `count` times (None: the user gave none); the selection follows."""
         ...
 
     def copy_mark(self, shape: SelectionShape) -> None:

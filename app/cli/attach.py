@@ -1,4 +1,8 @@
-"""`cloche attach`: the agent's terminal in this one, raw; ctrl+g d leaves it."""
+"""`cloche attach`: the agent's terminal in this one, raw; ctrl+g d leaves it.
+
+Attaching takes the terminal, so the guest has this one's size; another client may take it over, and
+ctrl+g t takes it back. With `--read-only` it is only watched, at whatever size its holder gave it.
+"""
 
 from __future__ import annotations
 
@@ -32,6 +36,12 @@ PREFIX: Final = b"\x07"
 SETTLE_S: Final = 0.15
 """Time in which this terminal answers the queries of a replay; its answers are thrown away."""
 
+WATCHING: Final = "read-only: ctrl+g d leaves"
+ELSEWHERE: Final = "another client took this terminal: ctrl+g t takes it back, ctrl+g d leaves"
+
+NOTE: Final = "\x1b7\x1b[999;1H\x1b[0;7m %s \x1b[m\x1b8"
+"""Shows a sentence in the last row until the program paints there again."""
+
 RESET: Final = (
     b"\x1b[!p\x1b[?1049l\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1006l\x1b[?2004l\x1b[?25h"
     b"\x1b[<u\x1b[m"
@@ -49,20 +59,20 @@ def attach(arguments: argparse.Namespace, output: Output) -> int:
         raise AppError(
             "not-running", f"The session is {info.state}.", f"Start it: cloche resume {info.id}"
         )
-    status = asyncio.run(attach_here(paths, info.id))
+    status = asyncio.run(attach_here(paths, info.id, read_only=arguments.read_only))
     if status is None:
         output.note(f"left {info.id}; it goes on")
         return EXIT_DONE
     return status
 
 
-async def attach_here(paths: Paths, session_id: str) -> int | None:
+async def attach_here(paths: Paths, session_id: str, *, read_only: bool = False) -> int | None:
     """Carry this terminal until the agent ends (its status) or the user leaves (None)."""
     async with await SessionClient.open(paths, session_id) as client:
         pane = await PaneClient.open(client.pane_socket_path)
         try:
             with raw_terminal():
-                return await _Attachment(pane).run()
+                return await _Attachment(pane, read_only=read_only).run()
         finally:
             await pane.close()
 
@@ -80,8 +90,10 @@ def raw_terminal() -> Generator[None]:
 
 
 class _Attachment:
-    def __init__(self, pane: PaneClient) -> None:
+    def __init__(self, pane: PaneClient, *, read_only: bool) -> None:
         self._pane = pane
+        self._read_only = read_only
+        self._holds = not read_only
         self._filter = OutputFilter()
         self._prefixed = False
         self._live = asyncio.Event()
@@ -92,7 +104,9 @@ class _Attachment:
         loop = asyncio.get_running_loop()
         loop.add_reader(0, self._on_keys)
         loop.add_signal_handler(signal.SIGWINCH, self._resize)
-        self._resize()
+        if not self._read_only:
+            self._resize()
+            self._pane.take()
         output = loop.create_task(self._output())
         others = (loop.create_task(self._input()), loop.create_task(self._leave()))
         try:
@@ -111,7 +125,7 @@ class _Attachment:
     def _resize(self) -> None:
         raw = fcntl.ioctl(1, termios.TIOCGWINSZ, bytes(8))
         rows, columns, _, _ = struct.unpack("4H", raw)
-        if rows and columns:
+        if rows and columns and not self._read_only:
             self._pane.resize(columns, rows)
 
     def _on_keys(self) -> None:
@@ -127,8 +141,14 @@ class _Attachment:
         await self._live.wait()
         while True:
             passed = self._commands(await self._keys.get())
-            if passed:
+            if passed and self._holds:
                 await self._pane.send(passed)
+            elif passed:
+                self._say()
+
+    def _say(self) -> None:
+        """Say why keys do nothing; the filter lets no chunk end within a sequence."""
+        os.write(1, (NOTE % (WATCHING if self._read_only else ELSEWHERE)).encode())
 
     def _commands(self, data: bytes) -> bytes:
         passed = bytearray()
@@ -139,6 +159,9 @@ class _Attachment:
                 if key in b"dD":
                     self._left.set()
                     break
+                if key in b"tT" and not self._read_only:
+                    self._pane.take()
+                    continue
                 passed += PREFIX if key == PREFIX else PREFIX + key
             elif key == PREFIX:
                 self._prefixed = True
@@ -152,6 +175,10 @@ class _Attachment:
                 await _write(self._filter.feed(event.data))
             elif event.kind == "live":
                 asyncio.get_running_loop().call_later(SETTLE_S, self._live.set)
+            elif event.kind == "holder" and not self._read_only:
+                lost, self._holds = self._holds and not event.holds, event.holds
+                if lost:
+                    self._say()
             elif event.kind == "ended":
                 return event.status & 0xFF
         raise AppError("keeper-lost", "The session's keeper went away.", "See: cloche ps")

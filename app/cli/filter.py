@@ -23,7 +23,7 @@ MAX_STRING: Final = 8192
 
 _START: Final = re.compile(rb"\x1b[\]PX^_]|\x1b\[[0-9;]*[t]")
 _END: Final = re.compile(rb"\x07|\x1b\\|\x18|\x1a")
-_PARTIAL: Final = re.compile(rb"\x1b(\[[0-9;]{0,32})?\Z")
+_PARTIAL: Final = re.compile(rb"\x1b(\[[0-?]{0,32}[ -/]{0,4})?\Z")
 
 
 class OutputFilter:

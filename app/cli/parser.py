@@ -69,7 +69,10 @@ def _sessions(add: Adder) -> None:
 
 
 def _guest(add: Adder) -> None:
-    add("attach", "use the agent's terminal here (ctrl+g d leaves it)", session=True)
+    attach = add(
+        "attach", "use the agent's terminal here (ctrl+g d leaves, ctrl+g t takes it)", session=True
+    )
+    attach.add_argument("--read-only", action="store_true", help="watch; keys do nothing")
     exe = add("exec", "run a command in the session's guest", session=True)
     exe.epilog = "-- CMD: the command and its arguments"
     exe.add_argument("--root", action="store_true", help="as root of the agent's world")

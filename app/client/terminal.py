@@ -18,12 +18,18 @@ CONNECT_S: Final = 5.0
 
 @dataclass(frozen=True, slots=True)
 class PaneEvent:
-    """One thing that the terminal did; `data` for output, `status` for its end."""
+    """One thing that the terminal did.
 
-    kind: Literal["output", "size", "live", "ended"]
+    `data` for output, `status` for its end; for `holder` whether this client `holds` the terminal
+    and how many `clients` there are.
+    """
+
+    kind: Literal["output", "size", "live", "ended", "holder"]
     data: bytes = b""
     status: int = 0
     size: tuple[int, int] = (0, 0)
+    holds: bool = False
+    clients: int = 0
 
 
 class PaneClient:
@@ -50,21 +56,19 @@ class PaneClient:
 
     async def next(self) -> PaneEvent | None:
         """Return what happens next; None when the keeper closed the connection."""
-        try:
-            kind, payload = await frames.read_frame(self._reader)
-        except (asyncio.IncompleteReadError, ConnectionError):
-            return None
-        if kind == frames.OUTPUT:
-            self._send(frames.ACK, frames.NUMBER.pack(len(payload)))
-            return PaneEvent("output", data=payload)
-        if kind == frames.SIZE_IS and len(payload) == frames.SIZE.size:
-            columns, rows = frames.SIZE.unpack(payload)
-            return PaneEvent("size", size=(columns, rows))
-        if kind == frames.LIVE:
-            return PaneEvent("live")
-        if kind == frames.ENDED and len(payload) == frames.STATUS.size:
-            return PaneEvent("ended", status=frames.STATUS.unpack(payload)[0])
-        raise AppError("protocol", "The keeper sent a terminal frame that does not exist.")
+        while True:
+            try:
+                kind, payload = await frames.read_frame(self._reader)
+            except (asyncio.IncompleteReadError, ConnectionError):
+                return None
+            if kind == frames.OUTPUT:
+                self._send(frames.ACK, frames.NUMBER.pack(len(payload)))
+            if kind not in (frames.TAKEN, frames.PROGRAM_IS):  # of use to who types blind
+                return _event(kind, payload)
+
+    def take(self) -> None:
+        """Take the terminal: from now on this client's size and input count."""
+        self._send(frames.HOLD, bytes([frames.TAKE]))
 
     async def send(self, data: bytes) -> None:
         """Send input."""
@@ -82,3 +86,19 @@ class PaneClient:
     async def close(self) -> None:
         """End the connection."""
         self._writer.close()
+
+
+def _event(kind: int, payload: bytes) -> PaneEvent:
+    if kind == frames.OUTPUT:
+        return PaneEvent("output", data=payload)
+    if kind == frames.SIZE_IS and len(payload) == frames.SIZE.size:
+        columns, rows = frames.SIZE.unpack(payload)
+        return PaneEvent("size", size=(columns, rows))
+    if kind == frames.LIVE:
+        return PaneEvent("live")
+    if kind == frames.ENDED and len(payload) == frames.STATUS.size:
+        return PaneEvent("ended", status=frames.STATUS.unpack(payload)[0])
+    if kind == frames.HOLD and len(payload) == frames.HOLDER.size:
+        holds, clients = frames.HOLDER.unpack(payload)
+        return PaneEvent("holder", holds=bool(holds), clients=clients)
+    raise AppError("protocol", "The keeper sent a terminal frame that does not exist.")

@@ -195,6 +195,7 @@ class ControlServer:
             return
         client = await PaneClient.open(self._pane)
         client.resize(*process.term_size[:2])
+        client.take()
         keys = asyncio.create_task(_pass_keys(process, client))
         try:
             process.exit(await _pass_output(process, client))

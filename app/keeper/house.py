@@ -37,7 +37,9 @@ class House:
         self._terminal = TerminalRecord(folder, record.columns, record.rows)
         self._keeper = Keeper(paths, folder, self._terminal)
         service = KeeperService(self._keeper, self.quit)
-        self._pane = PaneServer(sockets / "pane.sock", self._terminal, _Keys(self._keeper))
+        self._pane = PaneServer(
+            sockets / "pane.sock", self._terminal, _Keys(self._keeper, self._terminal)
+        )
         self._keeper.pane = self._pane
         key = asyncssh.import_private_key(read_regular(folder / "control_key"))
         self._control = ControlServer(
@@ -81,8 +83,14 @@ class House:
 class _Keys:
     """Passes keys to whichever terminal the keeper has at the moment."""
 
-    def __init__(self, keeper: Keeper) -> None:
+    def __init__(self, keeper: Keeper, terminal: TerminalRecord) -> None:
         self._keeper = keeper
+        self._terminal = terminal
+
+    @property
+    def program(self) -> int:
+        """When the agent of the terminal was started, in milliseconds; 0 while there is none."""
+        return int(self._keeper.ledger.state.agent_started * 1000)
 
     async def send(self, data: bytes) -> None:
         """Send input."""
@@ -90,9 +98,11 @@ class _Keys:
             await self._keeper.agent.send(data)
 
     def resize(self, columns: int, rows: int) -> None:
-        """Give the terminal its new size."""
+        """Give the terminal its new size; without an agent it is what the next one begins with."""
         if self._keeper.agent is not None:
             self._keeper.agent.resize(columns, rows)
+        else:
+            self._terminal.resize(columns, rows)
 
     def repaint(self) -> None:
         """Make the program paint again."""

@@ -1,7 +1,8 @@
 """`pane.sock`: one session's terminal for any number of clients, each at its own pace.
 
 The record on disk is every client's buffer. A client is sent what it has not had yet, from the
-ring; nothing is queued for it in memory but what the socket takes.
+ring; nothing is queued for it in memory but what the socket takes. What one client may leave behind
+here is a few frames of input. Who holds the terminal: `pane_holder`.
 Frames: see docs/architecture.md.
 """
 
@@ -10,11 +11,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from functools import partial
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from app import pane_frames as frames
 from app.errors import AppError
+from app.keeper.pane_client import Client, Keyboard
+from app.keeper.pane_holder import Holding
 from app.keeper.peers import PeerListener
 from app.keeper.threads import end_tasks
 
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from app.keeper.terminal_record import TerminalRecord
+
+__all__ = ["Keyboard", "PaneServer"]
 
 HIGH_WATER: Final = 1 << 20
 """Unacknowledged bytes at which a client counts as behind."""
@@ -36,30 +40,9 @@ CHUNK: Final = 32 << 10
 MIN_SIZE, MAX_SIZE = (2, 1), (1000, 500)
 """Smallest and largest columns and rows that a client may ask for."""
 
-
-class Keyboard(Protocol):
-    """Where input and sizes go: the attached terminal of the agent."""
-
-    async def send(self, data: bytes) -> None:
-        """Send input; waits while the guest has no room."""
-        ...
-
-    def resize(self, columns: int, rows: int) -> None:
-        """Give the terminal its new size."""
-        ...
-
-    def repaint(self) -> None:
-        """Make the program paint again (size minus one and back)."""
-        ...
-
-
-class _Client:
-    """One connection: where it stands in the record."""
-
-    def __init__(self, position: int) -> None:
-        self.sent = position
-        self.acked = position
-        self.heard = time.monotonic()
+RESIZE_S: Final = 0.05
+"""Seconds between two changes of the guest's size; of those that come faster the last one counts.
+Each of them makes the program paint and is recorded on disk."""
 
 
 class PaneServer:
@@ -68,10 +51,12 @@ class PaneServer:
     def __init__(self, path: Path, record: TerminalRecord, keyboard: Keyboard) -> None:
         self._record = record
         self._keyboard = keyboard
-        self._clients: set[_Client] = set()
-        self._news = asyncio.Condition()
+        self._clients: set[Client] = set()
+        self._holding: Holding[Client] = Holding()
         self._acked = asyncio.Event()
         self._ended: int | None = None
+        self._resized = 0.0
+        self._resizing: asyncio.TimerHandle | None = None
         self._listener = PeerListener(path, self._serve)
 
     def start(self) -> None:
@@ -80,6 +65,8 @@ class PaneServer:
 
     async def close(self) -> None:
         """End every connection."""
+        if self._resizing is not None:
+            self._resizing.cancel()
         await self._listener.close()
 
     @property
@@ -89,8 +76,8 @@ class PaneServer:
 
     async def changed(self) -> None:
         """Tell every client's sender that the record grew, was resized or ended."""
-        async with self._news:
-            self._news.notify_all()
+        for client in self._clients:
+            client.news.set()
 
     async def ended(self, status: int | None) -> None:
         """Say that the terminal ended with `status`, or (None) that a new one begins."""
@@ -114,11 +101,13 @@ class PaneServer:
 
     async def _serve(self, connection: socket.socket) -> None:
         reader, writer = await asyncio.open_unix_connection(sock=connection)
-        client = _Client(self._record.replay_start())
+        client = Client(self._record.replay_start(), reader, writer)
         self._clients.add(client)
+        self._holding.join(client)
         halves = [
-            asyncio.create_task(self._send(client, writer)),
-            asyncio.create_task(self._receive(client, reader)),
+            asyncio.create_task(self._send(client)),
+            asyncio.create_task(self._receive(client)),
+            asyncio.create_task(client.pass_on(self._keyboard, self._holds)),
         ]
         try:
             done, _ = await asyncio.wait(halves, return_when=asyncio.FIRST_COMPLETED)
@@ -126,67 +115,102 @@ class PaneServer:
                 task.result()
         finally:
             self._clients.discard(client)
+            self._holding.leave(client)
             self._acked.set()
+            self._tell_holding()
             writer.close()
             await end_tasks(halves)
 
-    async def _send(self, client: _Client, writer: asyncio.StreamWriter) -> None:
+    # -- to a client -------------------------------------------------------------------------
+
+    async def _send(self, client: Client) -> None:
         size = self._record.size_at(client.sent)
-        writer.write(frames.frame(frames.SIZE_IS, frames.SIZE.pack(*size)))
+        client.say_program(self._keyboard.program)
+        client.write(frames.SIZE_IS, frames.SIZE.pack(*size))
         live, ended = self._record.end, False
         while True:
-            size = await self._send_output(client, writer, size)
+            client.news.clear()
+            size = await self._send_output(client, size)
             if live >= 0 and client.sent >= live:
                 live = -1
-                writer.write(frames.frame(frames.LIVE))
+                client.write(frames.LIVE)
                 self._keyboard.repaint()
             if self._ended is not None and not ended:
-                writer.write(frames.frame(frames.ENDED, frames.STATUS.pack(self._ended)))
+                client.write(frames.ENDED, frames.STATUS.pack(self._ended))
             ended = self._ended is not None
-            await writer.drain()
-            async with self._news:
-                await self._news.wait_for(partial(self._news_for, client, size, ended))
+            await client.writer.drain()
+            await client.news.wait()
 
-    def _news_for(self, client: _Client, size: tuple[int, int], ended: bool) -> bool:
-        return (
-            client.sent < self._record.end
-            or size != self._record.size
-            or ended != (self._ended is not None)
-        )
-
-    async def _send_output(
-        self, client: _Client, writer: asyncio.StreamWriter, size: tuple[int, int]
-    ) -> tuple[int, int]:
+    async def _send_output(self, client: Client, size: tuple[int, int]) -> tuple[int, int]:
         while True:
+            client.say_program(self._keyboard.program)
+            client.say_rest()
             now = self._record.size_at(client.sent)
             if now != size:
                 size = now
-                writer.write(frames.frame(frames.SIZE_IS, frames.SIZE.pack(*size)))
+                client.write(frames.SIZE_IS, frames.SIZE.pack(*size))
             if client.sent >= self._record.end:
                 return size
             if client.sent < self._record.start:
                 raise AppError("too-slow", "A terminal client fell behind the whole record.")
             limit = min(CHUNK, max(1, self._record.next_resize(client.sent) - client.sent))
             data = self._record.read(client.sent, limit)
-            writer.write(frames.frame(frames.OUTPUT, data))
+            client.write(frames.OUTPUT, data)
             client.sent += len(data)
-            await writer.drain()
+            await client.writer.drain()
 
-    async def _receive(self, client: _Client, reader: asyncio.StreamReader) -> None:
+    # -- from a client -----------------------------------------------------------------------
+
+    async def _receive(self, client: Client) -> None:
         while True:
-            kind, payload = await frames.read_frame(reader)
+            kind, payload = await frames.read_frame(client.reader)
             client.heard = time.monotonic()
             if kind == frames.INPUT:
-                await self._keyboard.send(payload)
+                await client.take(payload)
             elif kind == frames.RESIZE and len(payload) == frames.SIZE.size:
-                self._resize(*frames.SIZE.unpack(payload))
+                self._wish(client, *frames.SIZE.unpack(payload))
             elif kind == frames.ACK and len(payload) == frames.NUMBER.size:
                 (count,) = frames.NUMBER.unpack(payload)
                 client.acked = min(client.sent, client.acked + count)
                 self._acked.set()
-            else:
+            elif not (kind == frames.HOLD and len(payload) == 1 and self._hold(client, payload[0])):
                 raise AppError("protocol", "A terminal client sent a frame that does not exist.")
 
-    def _resize(self, columns: int, rows: int) -> None:
+    def _holds(self, client: Client) -> bool:
+        return self._holding.holder is client
+
+    def _hold(self, client: Client, what: int) -> bool:
+        known = self._holding.ask(client, what)
+        client.tell_holding = True
+        self._tell_holding()
+        return known
+
+    def _tell_holding(self) -> None:
+        """Let every client know how it stands, and give the terminal its holder's size."""
+        for client in self._clients:
+            client.held_by(self._holds(client), self._holding.clients)
+        self._fit()
+
+    def _wish(self, client: Client, columns: int, rows: int) -> None:
         if MIN_SIZE[0] <= columns <= MAX_SIZE[0] and MIN_SIZE[1] <= rows <= MAX_SIZE[1]:
-            self._keyboard.resize(columns, rows)
+            client.size = columns, rows
+            if self._holds(client):
+                self._fit()
+
+    def _fit(self) -> None:
+        """Give the terminal its holder's size, now or a moment after the last change."""
+        if self._resizing is not None:
+            return
+        wait = self._resized + RESIZE_S - time.monotonic()
+        if wait > 0:
+            self._resizing = asyncio.get_running_loop().call_later(wait, self._resize)
+        else:
+            self._resize()
+
+    def _resize(self) -> None:
+        self._resizing = None
+        holder = self._holding.holder
+        if holder is None or holder.size is None or holder.size == self._record.size:
+            return
+        self._resized = time.monotonic()
+        self._keyboard.resize(*holder.size)

@@ -4,28 +4,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from vm.terminal import screen as vt
+from app.ui.pane_reading import read_cursor, read_marks, read_modes, read_scroll, read_view
 from vm.terminal import wire
 from vm.terminal.wire import Up, WireError
-from widgets.terminal_feed import Cursor, Modes, Scroll
+from widgets.terminal_feed import Modes, Scroll, View
 
 if TYPE_CHECKING:
     from textual.strip import Strip
 
     from app.ui.pane_strips import StripMaker
+    from vm.terminal import screen as vt
     from vm.terminal.wire import Message
-    from widgets.terminal_feed import CursorShape, FeedListener, FeedState, MouseTracking
+    from widgets.terminal_feed import Cursor, FeedListener, FeedState, Mark
 
 MAX_TITLE = 256
 """Characters of a title that are kept."""
 
 MAX_NOTE = 1024
-SHAPES: dict[vt.CursorShape, CursorShape] = {
-    vt.CursorShape.BAR: "bar",
-    vt.CursorShape.BLOCK: "block",
-    vt.CursorShape.UNDERLINE: "underline",
-    vt.CursorShape.HOLLOW: "hollow",
-}
 
 
 class PaneScreen:
@@ -37,6 +32,10 @@ class PaneScreen:
         self._cursor: Cursor | None = None
         self._modes = Modes()
         self._scroll = Scroll()
+        self._view = View()
+        self._marks: dict[int, tuple[vt.Mark, ...]] = {}
+        self._links: dict[int, tuple[vt.Link, ...]] = {}
+        self._mirrored = False
         self._state: FeedState = "starting"
         self._title = ""
         self._folder = ""
@@ -94,9 +93,29 @@ class PaneScreen:
         """The progress that the guest reported last: state 0 … 4, per cent or -1."""
         return self._progress
 
+    @property
+    def view(self) -> View:
+        """Copy mode, selection and search as of the last frame."""
+        return self._view
+
+    @property
+    def mirrored(self) -> bool:
+        """Whether another client holds the terminal."""
+        return self._mirrored
+
     def strip(self, y: int) -> Strip | None:
         """Row `y` of the visible page, exactly `columns` cells wide."""
         return self._strips.get(y)
+
+    def marks(self, y: int) -> tuple[Mark, ...]:
+        """Return what is marked in row `y`, in the order in which it is painted."""
+        marks = self._marks.get(y)
+        return read_marks(marks) if marks else ()
+
+    def link_at(self, x: int, y: int) -> str | None:
+        """Return the http(s) link under a cell."""
+        links = self._links.get(y, ())
+        return next((link.uri for link in links if link.start <= x < link.end), None)
 
     def listen(self, listener: FeedListener) -> None:
         """Tell `listener` from now on, and nobody else."""
@@ -112,14 +131,17 @@ class PaneScreen:
         """Take a frame; True when something that is drawn has changed and a listener was told."""
         resized = (frame.columns, frame.height) != self._size
         if resized:
-            self._size = frame.columns, frame.height
-            self._strips = {y: s for y, s in self._strips.items() if y < frame.height}
+            self._resize(frame.columns, frame.height)
         rows = set(frame.rows)
         for y, row in frame.rows.items():
             self._strips[y] = maker.strip(row, frame.columns)
-        rows |= self._move_cursor(frame.cursor)
-        scrolled = self._take_rest(frame)
-        if self.listener is None or not (rows or resized or scrolled):
+            if row.links:
+                self._links[y] = row.links
+            else:
+                self._links.pop(y, None)
+        rows |= self._mark(frame.marks) | self._move_cursor(frame.cursor)
+        rest = self._take_rest(frame)
+        if self.listener is None or not (rows or resized or rest):
             return False
         if resized:
             self.listener.feed_resized()
@@ -127,9 +149,25 @@ class PaneScreen:
             self.listener.feed_changed(rows)
         return bool(rows or resized)
 
+    def _resize(self, columns: int, rows: int) -> None:
+        """Take another size; a frame brings every row that has another width then."""
+        same_width = columns == self._size[0]
+        self._size = columns, rows
+        kept = range(rows if same_width else 0)
+        self._strips = {y: strip for y, strip in self._strips.items() if y in kept}
+        self._links = {y: links for y, links in self._links.items() if y in kept}
+
+    def _mark(self, marks: dict[int, tuple[vt.Mark, ...]]) -> set[int]:
+        """Take the marks of the page and return the rows that look different for them."""
+        if marks == self._marks:
+            return set()
+        rows = {y for y in marks.keys() | self._marks.keys() if marks.get(y) != self._marks.get(y)}
+        self._marks = marks
+        return rows
+
     def _move_cursor(self, told: vt.Cursor | None) -> set[int]:
         """Take the cursor and return the rows that look different for it."""
-        cursor = told and Cursor(told.x, told.y, SHAPES[told.shape], told.wide)
+        cursor = read_cursor(told)
         if cursor == self._cursor:
             return set()
         rows = {it.y for it in (cursor, self._cursor) if it is not None}
@@ -137,10 +175,9 @@ class PaneScreen:
         return rows
 
     def _take_rest(self, frame: vt.Frame) -> bool:
-        scroll = Scroll(frame.scrollback.offset, frame.scrollback.total, frame.scrollback.at_end)
-        modes = read_modes(frame.modes)
-        changed = (scroll, modes) != (self._scroll, self._modes)
-        self._scroll, self._modes = scroll, modes
+        rest = read_scroll(frame.scrollback), read_modes(frame.modes), read_view(frame.view)
+        changed = rest != (self._scroll, self._modes, self._view)
+        self._scroll, self._modes, self._view = rest
         return changed
 
     def happened(self, message: Message) -> None:
@@ -176,6 +213,18 @@ class PaneScreen:
             if self._ear is not None:
                 self._ear.feed_title(title)
 
+    def _hold(self, mirrored: bool) -> None:
+        """Take whether another client holds the terminal."""
+        if mirrored != self._mirrored:
+            self._mirrored = mirrored
+            if self.listener is not None:
+                self.listener.feed_mirrored(mirrored)
+
+    def _refuse(self, message: str) -> None:
+        """Say in one sentence that input was dropped."""
+        if self.listener is not None:
+            self.listener.feed_refused(message)
+
     def _enter(self, state: FeedState, status: int | None, message: str) -> None:
         """Take a state and tell it once."""
         if (state, status, message) == (self._state, self.status, self.message):
@@ -188,24 +237,3 @@ class PaneScreen:
 def _line(payload: bytes, limit: int) -> str:
     (text,) = wire.unpack_texts(payload, 1, wire.MAX_TEXT)
     return wire.one_line(text, limit)
-
-
-def read_modes(modes: vt.Mode) -> Modes:
-    """Return the engine's modes as a view sees them."""
-    tracking: MouseTracking = "none"
-    kinds: tuple[tuple[vt.Mode, MouseTracking], ...] = (
-        (vt.Mode.MOUSE_ANY, "any"),
-        (vt.Mode.MOUSE_DRAG, "drag"),
-        (vt.Mode.MOUSE_CLICK, "click"),
-    )
-    for mode, name in kinds:
-        if modes & mode:
-            tracking = name
-            break
-    return Modes(
-        mouse=tracking,
-        alternate=bool(modes & vt.Mode.ALTERNATE),
-        bracketed_paste=bool(modes & vt.Mode.BRACKETED_PASTE),
-        focus_events=bool(modes & vt.Mode.FOCUS_EVENTS),
-        alternate_scroll=bool(modes & vt.Mode.ALTERNATE_SCROLL),
-    )

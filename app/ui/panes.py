@@ -125,6 +125,12 @@ class PaneHub:
             self._prepare()
         return link
 
+    def renumber(self, pane: Pane, link: WorkerLink) -> None:
+        """Give a pane another number in its worker."""
+        link.panes.pop(pane.number, None)
+        pane.number = link.number()
+        link.panes[pane.number] = pane
+
     def _has_room(self, link: WorkerLink) -> bool:
         return link.alive and link is not self._spare and len(link.panes) < self._share
 

@@ -24,6 +24,7 @@ class Keyboard:
         self.sent: asyncio.Queue[bytes] = asyncio.Queue()
         self.sizes: asyncio.Queue[tuple[int, int]] = asyncio.Queue()
         self.repaints = 0
+        self.program = 1
 
     async def send(self, data: bytes) -> None:
         await self.sent.put(data)
@@ -107,6 +108,7 @@ async def test_changes_of_size_stand_between_the_bytes_they_belong_to(bench: Ben
 
 async def test_input_and_size_reach_the_keyboard(bench: Bench) -> None:
     client = await PaneClient.open(bench.path)
+    client.take()
     await client.send(b"ls\r")
     client.resize(120, 40)
     client.resize(0, 0)

@@ -21,6 +21,7 @@ class Keyboard:
     def __init__(self, record: TerminalRecord) -> None:
         self.record, self.typed = record, bytearray()
         self.repaints = 0
+        self.program = 1
         self.server: PaneServer | None = None
         self._tasks: set[asyncio.Task[None]] = set()
 

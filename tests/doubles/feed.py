@@ -115,7 +115,7 @@ class FakeFeed:
     def copy_mode(self, on: bool) -> None:
         self.calls.append(("copy_mode", on))
 
-    def copy_move(self, motion: Motion, count: int = 1) -> None:
+    def copy_move(self, motion: Motion, count: int | None = None) -> None:
         self.calls.append(("copy_move", motion, count))
 
     def copy_mark(self, shape: SelectionShape) -> None:

@@ -63,6 +63,12 @@ class PaneServer:
         self.acked = 0
         self.connections = 0
         self.replay_on_connect = True
+        self.program: int | None = None
+        """When set it is told to clients, and input is acknowledged as a keeper does it."""
+        self.takes = True
+        """False: a guest that reads nothing; what is typed waits until `let_go`."""
+        self.untaken: list[tuple[asyncio.StreamWriter, bytes]] = []
+        self.wishes: list[int] = []
         self.exit_status: int | None = None
         self.pid = 0
         self._pty = -1
@@ -151,6 +157,12 @@ class PaneServer:
         """Send bytes that need not be frames."""
         self._broadcast(data)
 
+    def let_go(self) -> None:
+        """Read what waits, and from now on everything."""
+        self.takes, waiting, self.untaken = True, self.untaken, []
+        for writer, payload in waiting:
+            self._typed(payload, writer)
+
     def end(self, status: int) -> None:
         """End the terminal."""
         self.exit_status = status
@@ -177,6 +189,8 @@ class PaneServer:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
+        if self.program is not None:
+            writer.write(frame("P", struct.pack("<Q", self.program)))
         writer.write(frame("S", SIZE.pack(*self.size)))
         if self.replay_on_connect:
             writer.write(_output_frames(bytes(self.record)))
@@ -190,7 +204,7 @@ class PaneServer:
         try:
             while True:
                 kind, length = HEAD.unpack(await reader.readexactly(HEAD.size))
-                await self._receive(chr(kind), await reader.readexactly(length))
+                await self._receive(chr(kind), await reader.readexactly(length), writer)
         except (asyncio.IncompleteReadError, ConnectionError):
             pass
         finally:
@@ -199,11 +213,21 @@ class PaneServer:
             if task is not None:
                 self._tasks.discard(task)
 
-    async def _receive(self, kind: str, payload: bytes) -> None:
-        if kind == "I":
-            self.typed += payload
-            if self._pty >= 0:
-                os.write(self._pty, payload)
+    def _typed(self, payload: bytes, writer: asyncio.StreamWriter) -> None:
+        self.typed += payload
+        if self._pty >= 0:
+            os.write(self._pty, payload)
+        if self.program is not None:
+            writer.write(frame("T", struct.pack("<I", len(payload))))
+
+    async def _receive(self, kind: str, payload: bytes, writer: asyncio.StreamWriter) -> None:
+        if kind == "I" and not self.takes:
+            self.untaken.append((writer, payload))
+        elif kind == "I":
+            self._typed(payload, writer)
+        elif kind == "H":
+            self.wishes.append(payload[0])
+            writer.write(frame("H", struct.pack("<BH", 1, len(self._writers))))
         elif kind == "W":
             columns, rows = SIZE.unpack(payload)
             self.sizes.append((columns, rows))

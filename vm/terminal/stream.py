@@ -17,6 +17,8 @@ HEAD = struct.Struct("<BI")
 SIZE = struct.Struct("<HH")
 COUNT = struct.Struct("<I")
 STATUS = struct.Struct("<i")
+PROGRAM = struct.Struct("<Q")
+HOLDER = struct.Struct("<BH")
 
 MAX_PAYLOAD = 65_536
 """Longest payload in bytes."""
@@ -27,8 +29,18 @@ WINDOW = 1 << 20
 SIZE_FRAME, OUTPUT, REPLAYED, EXITED = b"S"[0], b"O"[0], b"L"[0], b"X"[0]
 """Types from the keeper: size, output, end of the replay, end of the terminal."""
 
+PROGRAM_FRAME, TAKEN = b"P"[0], b"T"[0]
+"""Types from the keeper: which program runs (a keeper that says so also acknowledges input), and
+bytes of input that were passed on."""
+
 INPUT, RESIZE, ACK = b"I"[0], b"W"[0], b"A"[0]
 """Types from the client: input, resize, bytes of output consumed."""
+
+HOLD = b"H"[0]
+"""Type both ways: a wish for the terminal (`WATCH`, `TAKE`, `WILLING`); who holds it now."""
+
+WATCH, TAKE, WILLING = 0, 1, 2
+"""Wishes: to watch only, the terminal now, the terminal once nobody else holds it."""
 
 
 class StreamError(GuestProtocol):

@@ -150,6 +150,13 @@ MOUSE = struct.Struct("<BHHBB")
 """Action, x, y, button, modifiers."""
 COPY = struct.Struct("<IBHHHHB")
 """Request, what (see `Copy`), from x, y, to x, y, rectangle: the last five for a range."""
+ROOM = struct.Struct("<II")
+"""How many KEY, TEXT, PASTE and MOUSE messages of this pane since its OPEN were passed on by the
+keeper, or dropped (modulo 2^32); and how many more bytes of input find room."""
+HOLDER = struct.Struct("<BH")
+"""Whether this client holds the terminal, and how many clients there are."""
+PROGRAM = struct.Struct("<Q")
+"""Which run of the program is behind the terminal; another number is another program."""
 STATE = struct.Struct("<Bi")
 PROGRESS = struct.Struct("<bb")
 

@@ -13,23 +13,20 @@ from vm.terminal.wire_view import Select
 if TYPE_CHECKING:
     from vm.terminal.worker_pane import WorkerPane
 
+INPUT_KINDS = (Down.KEY, Down.TEXT, Down.PASTE, Down.MOUSE)
+"""Messages that are input, which is counted on its way (see `wire.ROOM`)."""
+
 VIEW_KINDS = (Down.SELECT, Down.COPY_MODE, Down.MOVE, Down.MARK, Down.SEARCH, Down.FIND)
 """Messages about what the user does with the page."""
 
 
 def perform(pane: WorkerPane, kind: int, payload: bytes) -> None:
     """Do what a message says to one pane. Raises WireError when it cannot be read."""
-    if kind == Down.ACK:
+    if kind in INPUT_KINDS:
+        _type(pane, kind, payload)
+        pane.passage.finish()
+    elif kind == Down.ACK:
         pane.ack(*wire.exactly(wire.NUMBER, payload))
-    elif kind == Down.KEY:
-        key, character = wire.unpack_texts(payload, 2, 256)
-        pane.typed(pane.engine.encode_key(key, character or None))
-    elif kind == Down.TEXT:
-        pane.typed(wire.unpack_texts(payload, 1, wire.MAX_TEXT)[0].encode())
-    elif kind == Down.PASTE:
-        pane.paste(*wire_view.unpack_paste(payload))
-    elif kind == Down.MOUSE:
-        pane.mouse(mouse_event(payload))
     elif kind == Down.SCROLL:
         (lines,) = wire.exactly(wire.SIGNED, payload)
         pane.scroll(lines or None)
@@ -37,6 +34,18 @@ def perform(pane: WorkerPane, kind: int, payload: bytes) -> None:
         _look(pane, kind, payload)
     else:
         _configure(pane, kind, payload)
+
+
+def _type(pane: WorkerPane, kind: int, payload: bytes) -> None:
+    if kind == Down.KEY:
+        key, character = wire.unpack_texts(payload, 2, 256)
+        pane.typed(pane.engine.encode_key(key, character or None))
+    elif kind == Down.TEXT:
+        pane.typed(wire.unpack_texts(payload, 1, wire.MAX_TEXT)[0].encode())
+    elif kind == Down.PASTE:
+        pane.paste(*wire_view.unpack_paste(payload))
+    else:
+        pane.mouse(mouse_event(payload))
 
 
 def _look(pane: WorkerPane, kind: int, payload: bytes) -> None:
@@ -79,6 +88,9 @@ def _configure(pane: WorkerPane, kind: int, payload: bytes) -> None:
         pane.focus(payload == b"\1")
     elif kind == Down.ACTIVE:
         pane.set_active(payload == b"\1")
+    elif kind == Down.HOLD:
+        (what,) = wire.exactly(wire_view.BYTE, payload)
+        pane.hold(what)
     elif kind == Down.RATE:
         pane.rate = unpack_rate(payload[0] if len(payload) == 1 else 255)
     elif kind == Down.PALETTE:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import collections
 import errno
 import os
 from typing import TYPE_CHECKING
 
-from vm.terminal import stream
+from vm.terminal import stream, wire
 from vm.terminal.screen import MouseAction
-from vm.terminal.wire import PaneState
+from vm.terminal.wire import PaneState, Up
 from vm.terminal.wire_view import Paste
 from vm.terminal.worker_news import News
 
@@ -29,6 +30,47 @@ the user's keys need."""
 WHEEL_LINES = 3
 
 
+class Passage:
+    """Counts how much of the input the keeper has passed on, in bytes and in messages.
+
+    The screen keeps what is not passed on and sends it again should this worker end.
+    """
+
+    def __init__(self) -> None:
+        self.sent = self.taken = self.done = 0
+        self.counted = False
+        """The keeper says what it takes; else what it was sent counts as taken."""
+        self._ends: collections.deque[int] = collections.deque()
+
+    @property
+    def waiting(self) -> int:
+        """Bytes that were not passed on yet."""
+        return self.sent - self.taken
+
+    def finish(self) -> None:
+        """Count a message that is done when all that was sent until now has been taken."""
+        self._ends.append(self.sent)
+        self._settle()
+
+    def take(self, count: int) -> None:
+        """Take that the keeper passed on so many bytes more."""
+        if count > self.waiting:
+            raise stream.StreamError(f"The keeper passed on {count} of {self.waiting} bytes.")
+        self.taken += count
+        self._settle()
+
+    def written(self) -> None:
+        """Note that everything has been written to the keeper."""
+        if not self.counted:
+            self.taken = self.sent
+            self._settle()
+
+    def _settle(self) -> None:
+        while self._ends and self._ends[0] <= self.taken:
+            self._ends.popleft()
+            self.done = (self.done + 1) & 0xFFFFFFFF
+
+
 class PaneInput:
     """A connection to a keeper and an engine: what the user does becomes bytes for the guest."""
 
@@ -38,6 +80,8 @@ class PaneInput:
         self.engine = engine
         self.news = News(number)
         self.out = bytearray()
+        self.passage = Passage()
+        self._told_done = 0
         self._dirty = self._full = True
 
     # -- the connection ----------------------------------------------------------------------
@@ -72,18 +116,32 @@ class PaneInput:
             return
         except OSError as error:
             self._lose(os.strerror(error.errno or errno.EIO))
+        else:
+            self.passage.written()
 
     def _send(self, data: bytes) -> None:
         """Send input to the guest; a guest that does not read loses what is too much."""
-        if len(self.out) + len(data) > MAX_INPUT:
+        if self.passage.waiting + len(data) > MAX_INPUT:
             self.news.bell()
             return
+        self.passage.sent += len(data)
         self._write(stream.pieces(stream.INPUT, data))
 
     def _answer(self, replies: bytes) -> None:
         """Send the engine's answers to a guest's queries."""
-        if len(self.out) + len(replies) <= MAX_REPLIES:
-            self._write(stream.pieces(stream.INPUT, replies))
+        if self.passage.waiting + len(replies) <= MAX_REPLIES:
+            self._send(replies)
+
+    @property
+    def passed_on(self) -> bool:
+        """Whether the screen is to be told of input that was passed on."""
+        return self.passage.done != self._told_done
+
+    def room(self) -> bytes:
+        """Return the message that tells it."""
+        self._told_done = self.passage.done
+        room = max(0, MAX_INPUT - self.passage.waiting)
+        return wire.message(Up.ROOM, self.number, wire.ROOM.pack(self._told_done, room))
 
     # -- input -------------------------------------------------------------------------------
 

@@ -44,7 +44,8 @@ class WorkerPane(PaneInput):
         self.rate = rate
         self.active = active
         self._reader = stream.FrameReader()
-        self._wish = engine.size
+        self._wish = self._guest_size = engine.size
+        self._holds = True
         self._replaying = True
         self._ended = False
         self._started = time.monotonic()
@@ -53,6 +54,8 @@ class WorkerPane(PaneInput):
         self._sent = self._acked = 0
         self._last_frame = 0.0
         self._working = False
+        if active:
+            self.hold(stream.WILLING)
 
     # -- the keeper's side -------------------------------------------------------------------
 
@@ -80,7 +83,14 @@ class WorkerPane(PaneInput):
                 consumed += len(payload)
                 self._feed(payload)
             elif kind == stream.SIZE_FRAME:
-                self._resized(*stream.unpack(stream.SIZE, payload))
+                columns, rows = self._guest_size = _size(payload)
+                self._resized(columns, rows)
+            elif kind == stream.TAKEN:
+                self.passage.take(*stream.unpack(stream.COUNT, payload))
+            elif kind == stream.HOLD:
+                self._held_by(payload)
+            elif kind == stream.PROGRAM_FRAME:
+                self._running(payload)
             elif kind == stream.REPLAYED:
                 self._replayed()
             elif kind == stream.EXITED:
@@ -117,6 +127,26 @@ class WorkerPane(PaneInput):
         self.news.state(PaneState.LIVE, 0)
         self._ask_size()
 
+    def _running(self, payload: bytes) -> None:
+        """Take which program runs; a keeper that says so says as well what it passes on."""
+        self.passage.counted = True
+        self.news.add(Up.PROGRAM, wire.PROGRAM.pack(*stream.unpack(stream.PROGRAM, payload)))
+
+    # -- who holds the terminal --------------------------------------------------------------
+
+    def hold(self, what: int) -> None:
+        """Tell the keeper whether this client wants the terminal."""
+        self._write(stream.frame(stream.HOLD, bytes([what])))
+
+    def _held_by(self, payload: bytes) -> None:
+        holds, clients = stream.unpack(stream.HOLDER, payload)
+        before, self._holds = self._holds, bool(holds)
+        self.news.add(Up.HOLDER, wire.HOLDER.pack(self._holds, clients))
+        if not self._holds:
+            self._resized(*self._guest_size)
+        elif not before and not self._replaying:
+            self._ask_size()
+
     # -- the size ----------------------------------------------------------------------------
 
     def resize(self, columns: int, rows: int) -> None:
@@ -126,15 +156,20 @@ class WorkerPane(PaneInput):
             self._ask_size()
 
     def set_active(self, active: bool) -> None:
-        """Say whether the view's size is the guest's."""
+        """Say whether the view's size is the guest's, if nobody else holds the terminal."""
         self.active = active
+        self.hold(stream.WILLING if active else stream.WATCH)
         if active and not self._replaying:
             self._ask_size()
 
     def _ask_size(self) -> None:
-        """Resize the engine first, then the guest, so that what it draws next finds room."""
+        """Resize the engine first, then the guest, so that what it draws next finds room.
+
+        A client that only watches tells its size for the day on which it holds the terminal.
+        """
         if self.active:
-            self._resized(*self._wish)
+            if self._holds:
+                self._resized(*self._wish)
             self._write(stream.frame(stream.RESIZE, stream.SIZE.pack(*self._wish)))
 
     # -- frames ------------------------------------------------------------------------------
@@ -151,7 +186,9 @@ class WorkerPane(PaneInput):
 
     def due(self, now: float) -> float:
         """Return when there is something to do, in seconds of the monotonic clock."""
-        return now if self._working else min(self.news.due(now), self._frame_due())
+        if self._working or self.passed_on:
+            return now
+        return min(self.news.due(now), self._frame_due())
 
     def _frame_due(self) -> float:
         interval = INTERVALS.get(self.rate)
@@ -170,6 +207,8 @@ class WorkerPane(PaneInput):
             self._working = self.engine.work(WORK)
             self._dirty = True
         parts = self.news.take(now)
+        if self.passed_on:
+            parts.append(self.room())
         if now >= self._frame_due():
             parts.append(self._frame(now))
         return b"".join(parts)
@@ -200,3 +239,8 @@ class WorkerPane(PaneInput):
         # of a whole terminal the newest text counts
         answer = wire_view.pack_copied(request, text, newest=what in (Copy.SCREEN, Copy.ALL))
         return wire.message(Up.COPIED, self.number, answer)
+
+
+def _size(payload: bytes) -> tuple[int, int]:
+    columns, rows = stream.unpack(stream.SIZE, payload)
+    return columns, rows

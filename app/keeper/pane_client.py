@@ -1,0 +1,121 @@
+"""One connection to `pane.sock`, as the keeper sees it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from typing import TYPE_CHECKING, Final, Protocol
+
+from app import pane_frames as frames
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+MAX_INPUT: Final = 512 << 10
+"""Bytes of one client's input that wait for a guest that does not read; then the client waits."""
+
+
+class Keyboard(Protocol):
+    """Where input and sizes go: the attached terminal of the agent."""
+
+    @property
+    def program(self) -> int:
+        """Which run of the agent is behind the terminal; 0 while there is none."""
+        ...
+
+    async def send(self, data: bytes) -> None:
+        """Send input; waits while the guest has no room."""
+        ...
+
+    def resize(self, columns: int, rows: int) -> None:
+        """Give the terminal its new size."""
+        ...
+
+    def repaint(self) -> None:
+        """Make the program paint again (size minus one and back)."""
+        ...
+
+
+class Client:
+    """Where a connection stands in the record, what it typed, and whether it holds the terminal."""
+
+    def __init__(
+        self, position: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        self.reader, self.writer = reader, writer
+        self.sent = position
+        self.acked = position
+        self.heard = time.monotonic()
+        self.size: tuple[int, int] | None = None
+        """The size that this client asked for last."""
+        self.news = asyncio.Event()
+        """Set when there may be something to send."""
+        self.tell_holding = False
+        self._asked = False
+        self._holding = (False, 0)
+        self._program: int | None = None
+        self._input: deque[bytes] = deque()
+        self._input_bytes = 0
+        self._input_changed = asyncio.Event()
+        self._taken = 0
+
+    # -- to the client -----------------------------------------------------------------------
+
+    def write(self, kind: int, payload: bytes = b"") -> None:
+        """Hand a frame to the socket."""
+        self.writer.write(frames.frame(kind, payload))
+
+    def say_program(self, program: int) -> None:
+        """Say which program runs, if that is news."""
+        if program != self._program:
+            self._program = program
+            self.write(frames.PROGRAM_IS, frames.PROGRAM.pack(program))
+
+    def say_rest(self) -> None:
+        """Say what was passed on of the input, and who holds the terminal."""
+        if self._taken:
+            self.write(frames.TAKEN, frames.NUMBER.pack(self._taken))
+            self._taken = 0
+        if self.tell_holding:
+            self.tell_holding = False
+            self._asked = True
+            holds, clients = self._holding
+            self.write(frames.HOLD, frames.HOLDER.pack(holds, min(clients, 0xFFFF)))
+
+    def held_by(self, holds: bool, clients: int) -> None:
+        """Take how this client stands; it is told if it ever asked and anything is new."""
+        self.tell_holding |= self._asked and (holds, clients) != self._holding
+        self._holding = holds, clients
+        if self.tell_holding:
+            self.news.set()
+
+    # -- input -------------------------------------------------------------------------------
+
+    async def take(self, data: bytes) -> None:
+        """Take input; waits while too much of it waits already."""
+        while self._input_bytes + len(data) > MAX_INPUT:
+            self._input_changed.clear()
+            await self._input_changed.wait()
+        self._input.append(data)
+        self._input_bytes += len(data)
+        self._input_changed.set()
+
+    async def pass_on(self, keyboard: Keyboard, holds: Callable[[Client], bool]) -> None:
+        """Pass input on for ever, apart from the acks, which must not wait for the guest.
+
+        What a watching client typed is dropped, and it is told again that it only watches.
+        """
+        while True:
+            while not self._input:
+                self._input_changed.clear()
+                await self._input_changed.wait()
+            data = self._input.popleft()
+            if holds(self):
+                await keyboard.send(data)
+            else:
+                self.tell_holding = True
+            self._input_bytes -= len(data)
+            self._input_changed.set()
+            self._taken += len(data)
+            self.news.set()

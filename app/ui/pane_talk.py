@@ -1,0 +1,121 @@
+"""What a worker says of its pane, checked before anything is done with it."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Final
+
+from app.ui.pane_actions import PaneActions
+from vm.terminal import wire
+from vm.terminal.wire import Down, PaneState, Rate, Up, WireError
+from vm.terminal.wire_frame import unpack_frame
+
+if TYPE_CHECKING:
+    from app.ui.panes import PaneHub
+    from vm.terminal.wire import Message
+
+UNPAINTED_S: Final = 0.25
+"""A view that has not painted by then does not hold up the next frame."""
+
+UNPAINTED_MAX_S: Final = 2.0
+"""Nor does one that never paints (something covers it), but it gets a frame only so often."""
+
+
+class PaneTalk(PaneActions):
+    """Takes what the worker says; `painted` lets it go on."""
+
+    def __init__(self, hub: PaneHub, size: tuple[int, int], *, active: bool) -> None:
+        super().__init__(size, active=active)
+        self._hub = hub
+        self._over = asyncio.Event()
+        self._unpainted: int | None = None
+        self._late = 0
+        self._patience: asyncio.TimerHandle | None = None
+        self._program: int | None = None
+
+    def heard(self, message: Message) -> None:
+        """Take a message of the worker about this pane. Raises WireError when it is none."""
+        if message.kind == Up.FRAME:
+            self._framed(message.payload)
+        elif message.kind == Up.STATE:
+            self._stated(message.payload)
+        elif message.kind == Up.ROOM:
+            self._roomy(message.payload)
+        elif message.kind == Up.COPIED:
+            self._copied(message.payload)
+        elif message.kind == Up.HOLDER:
+            self._holding(message.payload)
+        elif message.kind == Up.PROGRAM:
+            self._running(message.payload)
+        else:
+            self.happened(message)
+
+    # -- frames ------------------------------------------------------------------------------
+
+    def _framed(self, payload: bytes) -> None:
+        number, frame = unpack_frame(payload)
+        self._settle(number)
+        watched = self._rate is not Rate.HIDDEN and self.listener is not None
+        if self.show(frame, self._hub.maker) and watched:
+            if self._unpainted is not None:
+                wait = min(UNPAINTED_S * 2**self._late, UNPAINTED_MAX_S)
+                self._patience = asyncio.get_running_loop().call_later(wait, self._not_painted)
+        else:
+            self._acknowledge()
+
+    def _settle(self, number: int | None) -> None:
+        """Note the frame that waits for its ack (None: none does)."""
+        self._unpainted = number
+        if self._patience is not None:
+            self._patience.cancel()
+            self._patience = None
+
+    def _not_painted(self) -> None:
+        self._late = min(self._late + 1, 10)
+        self._acknowledge()
+
+    def painted(self) -> None:
+        """Say that the last change is on the screen."""
+        self._late = 0
+        self._acknowledge()
+
+    def _acknowledge(self) -> None:
+        number = self._unpainted
+        if number is not None:
+            self._settle(None)
+            self._say(Down.ACK, wire.NUMBER.pack(number))
+
+    # -- the terminal ------------------------------------------------------------------------
+
+    def _stated(self, payload: bytes) -> None:
+        state, status = wire.exactly(wire.STATE, payload[: wire.STATE.size])
+        (why,) = wire.unpack_texts(payload[wire.STATE.size :], 1, 4096)
+        if state == PaneState.LIVE:
+            self._enter("live", None, "")
+        elif state == PaneState.ENDED:
+            self._enter("ended", status, f"The program ended with status {status}.")
+        elif state == PaneState.LOST:
+            self._queue.again()
+            self._enter("lost", None, f"The terminal was lost: {wire.one_line(why, 200)}.")
+            self._over.set()
+        else:
+            raise WireError(f"There is no state {state}.")
+
+    def _roomy(self, payload: bytes) -> None:
+        taken, _ = wire.exactly(wire.ROOM, payload)
+        if not self._queue.taken(taken):
+            raise WireError(f"The worker passed on {taken} messages, more than it got.")
+        self._pump()
+
+    def _holding(self, payload: bytes) -> None:
+        """Take who holds the terminal: without another client, nobody else can."""
+        holds, clients = wire.exactly(wire.HOLDER, payload)
+        self._held = bool(holds)
+        self._hold(not holds and clients > 1)
+
+    def _running(self, payload: bytes) -> None:
+        """Take which program runs; what was typed for another one is not for it."""
+        (program,) = wire.exactly(wire.PROGRAM, payload)
+        if self._program not in (None, program) and self._state != "live":
+            self._drop("Another program runs now")
+        self._program = program
