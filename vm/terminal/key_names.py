@@ -67,7 +67,7 @@ BELOW = dict(zip('!@#$%^&*()_+{}|:"<>?~', "1234567890-=[]\\;',./`", strict=True)
 
 ABOVE = {below: symbol for symbol, below in BELOW.items()}
 
-ALIASES = {"ctrl+@": "ctrl+space", "ctrl+at": "ctrl+space", "ctrl-at": "ctrl+space",
+ALIASES = {"ctrl+@": "ctrl+space", "ctrl-at": "ctrl+space",
            "newline": "ctrl+j"}  # fmt: skip
 """Other names. Old terminals send NUL for ctrl+space, which Textual calls ctrl+@."""
 
@@ -164,13 +164,12 @@ def _by_name(base: str) -> str:
 
 def _symbol_key(symbol: str, modifiers: Modifier, text: str) -> Key:
     lower = symbol.lower() if len(symbol.lower()) == 1 else symbol
-    if symbol in BELOW:
-        lower = BELOW[symbol]
+    lower = BELOW.get(symbol, lower)
     if lower != symbol:
         modifiers |= Modifier.SHIFT
-    if len(text) != 1:
-        text = _shifted(lower) if modifiers & Modifier.SHIFT else lower
-    return Key(_code(lower), modifiers, text, ord(lower))
+    elif modifiers & Modifier.SHIFT:
+        symbol = _shifted(lower)
+    return Key(_code(lower), modifiers, text if len(text) == 1 else symbol, ord(lower))
 
 
 def _shifted(lower: str) -> str:
