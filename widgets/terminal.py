@@ -74,6 +74,7 @@ class TerminalView(TerminalMessages, Widget, can_focus=True):
         self._shown = True
         self._scroll = Scroll()
         self._resize_timer: Timer | None = None
+        self._told = (0, 0)
         self._cursor: Cursor | None = None
         self._painter = TerminalPainter(self)
         self._mouse = TerminalMouse(self)
@@ -119,7 +120,7 @@ class TerminalView(TerminalMessages, Widget, can_focus=True):
     def attach(self, feed: PaneFeed | None) -> None:
         """Show another feed (None: a blank page); the old one is told that it is hidden."""
         self._detach()
-        self._feed = feed
+        self._feed, self._told = feed, (0, 0)
         if feed is not None:
             feed.listen(self)
             feed.set_rate(self._rate())
@@ -303,7 +304,8 @@ class TerminalView(TerminalMessages, Widget, can_focus=True):
 
     def _tell_size(self) -> None:
         width, height = self.size
-        if self._feed is not None and width and height:
+        if self._feed is not None and width and height and self._told != (width, height):
+            self._told = width, height
             self._feed.resize(width, height)
 
     def on_show(self) -> None:

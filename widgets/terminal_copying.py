@@ -53,8 +53,8 @@ class CopyMode:
         if feed is None:
             return
         if not self.active:
-            feed.copy_mode(True)
             self._wish_for(True)
+            feed.copy_mode(True)
             self._become(True)
         if action == "page_up":
             feed.copy_move("page_up")
@@ -67,8 +67,8 @@ class CopyMode:
         """Let the page go on and give the keys back to the guest."""
         feed = self._view.feed
         if self.active and feed is not None:
-            feed.copy_mode(False)
             self._wish_for(False)
+            feed.copy_mode(False)
         self._become(False)
 
     def forget(self) -> None:
@@ -136,7 +136,7 @@ class CopyMode:
 
     def _do(self, feed: PaneFeed, row: CopyKey, count: int) -> None:
         if row.motion is not None:
-            feed.copy_move(row.motion, count or 1)
+            feed.copy_move(row.motion, count or None)
         elif row.shape is not None:
             self._selected = True
             feed.copy_mark(row.shape)

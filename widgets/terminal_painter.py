@@ -69,7 +69,7 @@ class TerminalPainter:
         """
         feed, height = self._view.feed, self._view.size.height
         before, hidden = self.top, 0 if feed is None else max(0, feed.rows - height)
-        if not hidden or feed is None:
+        if not hidden or feed is None or not height:
             self.top = 0
         elif feed.cursor is None:
             self.top = hidden

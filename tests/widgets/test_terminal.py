@@ -2,101 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import pytest
-from textual.app import App
-from textual.binding import Binding, BindingType
-from textual.containers import Horizontal, Vertical
-from textual.events import MouseScrollUp, Paste
-from textual.geometry import Region
-from textual.widgets import Button, Static
+from textual.events import Paste
+from textual.geometry import Offset, Region
+from textual.widgets import Button
 
 from tests.doubles.feed import FakeFeed
+from tests.doubles.terminal_app import TerminalApp, focused, names, shown
 from widgets.terminal import DEFAULT_PASSTHROUGH, TerminalView
-from widgets.terminal_feed import Cursor, Modes, MouseInput, PaneFeed, Scroll
+from widgets.terminal_feed import Cursor, Scroll
 
 if TYPE_CHECKING:
-    from textual.app import ComposeResult
     from textual.message import Message
-    from textual.pilot import Pilot
-    from textual.strip import Strip
-
-
-class TerminalApp(App[None]):
-    """One terminal and a button; bindings that must not fire while the terminal has the keys."""
-
-    ESCAPE_TO_MINIMIZE = False
-    CSS = "TerminalView { width: 40; height: 10; } Button { width: 10; }"
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("ctrl+t", "note('ctrl+t')", priority=True),
-        Binding("ctrl+c", "note('ctrl+c')", priority=True),
-        Binding("tab", "note('tab')", priority=True),
-        ("j", "note('j')"),
-        ("alt+1", "note('alt+1')"),
-        Binding("alt+2", "note('alt+2')", priority=True),
-        ("f12", "note('f12')"),
-        ("escape", "note('escape')"),
-    ]
-
-    def __init__(self, feed: PaneFeed | None = None) -> None:
-        super().__init__()
-        self.feed = feed
-        self.noted: list[str] = []
-        self.heard: list[Message] = []
-
-    def compose(self) -> ComposeResult:
-        with Horizontal():
-            yield TerminalView(self.feed, id="one")
-            yield Button("x")
-        with Vertical():
-            yield Static("below")
-
-    def action_note(self, what: str) -> None:
-        self.noted.append(what)
-
-    def on_terminal_view_prefix_pressed(self, message: TerminalView.PrefixPressed) -> None:
-        self.heard.append(message)
-
-    def on_terminal_view_prefix_cancelled(self, message: TerminalView.PrefixCancelled) -> None:
-        self.heard.append(message)
-
-    def on_terminal_view_prefix_command(self, message: TerminalView.PrefixCommand) -> None:
-        self.heard.append(message)
-
-    def on_terminal_view_clipboard_requested(
-        self, message: TerminalView.ClipboardRequested
-    ) -> None:
-        self.heard.append(message)
-
-    def on_terminal_view_title_changed(self, message: TerminalView.TitleChanged) -> None:
-        self.heard.append(message)
-
-    def on_terminal_view_bell(self, message: TerminalView.Bell) -> None:
-        self.heard.append(message)
-
-    def on_terminal_view_notified(self, message: TerminalView.Notified) -> None:
-        self.heard.append(message)
-
-    def on_terminal_view_state_changed(self, message: TerminalView.StateChanged) -> None:
-        self.heard.append(message)
-
-    @property
-    def view(self) -> TerminalView:
-        return self.query_one("#one", TerminalView)
-
-
-async def focused(pilot: Pilot[None], app: TerminalApp) -> None:
-    app.view.focus()
-    await pilot.pause()
-
-
-def shown(app: TerminalApp, y: int, width: int = 40) -> Strip:
-    return app.screen._compositor.render_strips()[y].crop(0, width)  # pyright: ignore[reportPrivateUsage]
-
-
-def names(app: TerminalApp) -> list[str]:
-    return [type(message).__name__ for message in app.heard]
 
 
 KEYS = [
@@ -303,7 +222,7 @@ async def test_the_real_cursor_is_where_input_methods_look() -> None:
         feed.cursor = Cursor(7, 3)
         feed.put("x")
         await pilot.pause()
-        assert app.cursor_position == (7, 3)
+        assert app.cursor_position == app.view.region.offset + Offset(7, 3)
 
 
 async def test_the_pace_follows_focus_and_sight() -> None:
@@ -395,39 +314,6 @@ async def test_a_view_that_goes_after_the_next_one_came_takes_nothing_with_it() 
         feed.put("x")
         await pilot.pause()
         assert feed.acks > acks
-
-
-async def test_the_mouse_is_the_guests_only_if_it_tracks_it() -> None:
-    feed = FakeFeed()
-    app = TerminalApp(feed)
-    async with app.run_test() as pilot:
-        await pilot.mouse_down(TerminalView, offset=(3, 2))
-        await pilot.mouse_up(TerminalView, offset=(3, 2))
-        assert feed.told("mouse") == []
-        assert app.view.has_focus
-        feed.modes = Modes(mouse="drag")
-        await pilot.mouse_down(TerminalView, offset=(3, 2))
-        await pilot.hover(TerminalView, offset=(5, 2))
-        await pilot.mouse_up(TerminalView, offset=(5, 4))
-        await pilot.hover(TerminalView, offset=(6, 2))
-        told = [m for m in feed.told("mouse") if isinstance(m, MouseInput)]
-        assert (told[0].action, told[0].x, told[0].y, told[0].button) == ("press", 3, 2, 1)
-        assert (told[-1].action, told[-1].x, told[-1].y) == ("release", 5, 4)
-        assert {m.action for m in told[1:-1]} <= {"move"}
-
-
-async def test_the_wheel_is_always_the_feeds() -> None:
-    feed = FakeFeed()
-    app = TerminalApp(feed)
-    async with app.run_test() as pilot:
-        await pilot._post_mouse_events(  # pyright: ignore[reportPrivateUsage]
-            [MouseScrollUp],
-            TerminalView,
-            offset=(1, 1),
-        )
-        (told,) = feed.told("mouse")
-        assert isinstance(told, MouseInput)
-        assert told.action == "scroll_up"
 
 
 async def test_what_the_guest_asks_for_is_told_and_not_done() -> None:
