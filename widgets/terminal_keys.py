@@ -1,92 +1,243 @@
-"""Keys that Textual's parser loses on terminals without the kitty keyboard protocol.
+"""What the user's own terminal sends, made into Textual's events without losing any of it.
 
-Such a terminal (VTE, Terminal.app, tmux without extended keys) sends Alt as an Escape before the
-key. Textual understands that for most letters only: Alt+Enter arrives as Enter, Ctrl+Alt+A as
-Ctrl+A, Alt+Backspace as Ctrl+W, Alt+2 as a trade mark sign, Alt+B as Ctrl+Left. And a lone Escape
-waits up to 0.2 s for what may follow, far longer than any terminal takes to send the rest of a
-sequence.
+Textual's parser loses keys of terminals without the kitty protocol: Alt with Enter, Backspace,
+digits or most symbols, ctrl+alt, modified F3; a lone Escape waits up to 0.2 s. On terminals with
+the protocol a release or a field that it does not know ends its thread. A paste that holds an
+Escape, or whose end comes in two pieces, is typed as keys or swallows all that follows. So it gets
+a parser of ours: pastes are taken out first, then whole sequences are cut off, and only what ends
+in the middle waits for more.
 """
 
 from __future__ import annotations
 
+import codecs
+import functools
+import re
 import select
 import sys
-from typing import TYPE_CHECKING, cast
+import termios
+from typing import TYPE_CHECKING, Final
 
-from textual import constants, events
+from textual import events
 from textual._xterm_parser import XTermParser
+from textual.drivers import linux_driver
+
+from widgets.outer_keys import ESCAPE, LONE_MODIFIERS, alt_key, keys_of, with_alt
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable, Iterator
 
     from textual.message import Message
 
-    KeyEvents = Callable[..., Iterable[events.Key]]
+__all__ = ["ESCAPE_DELAY", "LONE_MODIFIERS", "OuterParser", "mend_parser"]
 
-ESCAPE_DELAY = 0.015
+ESCAPE_DELAY: Final = 0.015
 """Seconds that a lone Escape waits: a sequence comes in one write, the next key much later."""
 
-ESCAPE = "\x1b"
-NAMED = {"\r": "enter", "\x7f": "backspace", "\t": "tab", "-": "minus", "=": "equals_sign"}
-PLAIN = frozenset("0123456789bf")
-"""What Textual takes, after an Escape, for a symbol of one terminal's keyboard or for a move."""
+PART_DELAY: Final = 0.5
+"""Seconds that a sequence waits that has begun for certain; nobody types one by hand."""
 
-METHOD, MARK = "_sequence_to_key_events", "_cloche_alt"
+PASTE_BEGIN, PASTE_END = "\x1b[200~", "\x1b[201~"
 
-LONE_MODIFIERS = frozenset(
-    {
-        *(f"{side}_{name}" for side in ("left", "right")
-          for name in ("shift", "control", "alt", "super", "hyper", "meta")),
-        *(f"iso_level{level}_shift" for level in (3, 5)),
-        "caps_lock", "scroll_lock", "num_lock",
-    }
-)  # fmt: skip
-"""Keys that mean nothing alone; the kitty protocol reports them all the same."""
+MAX_PASTE: Final = 32 << 20
+"""Characters of a paste that are kept; what comes beyond them is dropped."""
+
+MAX_PART: Final = 4096
+"""Characters of a sequence that has no end; then it is dropped."""
+
+KITTY_TEXT: Final = 16 | 4
+"""Kitty flags in the place of Textual's 16: associated text, and alternate keys besides."""
+
+WHOLE: Final = re.compile(
+    r"\x1b(?:"
+    r"\[<[-\d;]*[mM]"  # mouse
+    r"|\[M[\s\S]{3}"  # mouse of old terminals
+    r"|\[\[[A-E]"  # F1 … F5 of the Linux console
+    r"|\[\d{1,2}\$(?!y)"  # rxvt's keys with Shift
+    r"|\[(?![\[M<])[0-?]*[ -/]*[@-~]"
+    r"|O[\d;]{0,4}[A-Za-z]"
+    r"|\]\d+;[^\x07\x1b]*(?:\x07|\x1b\\)"  # answers, which nobody asked for
+    r"|P[\d;]*[$+>!][^\x1b]*\x1b\\"
+    r"|_G[^\x1b]*\x1b\\"
+    r")"
+)
+PART: Final = re.compile(
+    r"\x1b(?:\x1b?(?:\[(?:<[-\d;]*|M[\s\S]{0,2}|\[|[0-?]*[ -/]*)?|O[\d;]{0,4})?"
+    r"|\](?:\d{1,4}(?:;[^\x07\x1b]*\x1b?)?)?"
+    r"|P(?:[\d;]{1,8}|[\d;]*[$+>!][^\x1b]*\x1b?)?"
+    r"|_(?:G[^\x1b]*\x1b?)?)\Z"
+)
+"""What may become a whole sequence when more comes."""
+
+CUT_OFF: Final = re.compile(r"\x1b(?:\[.|\]\d+;|P[\d;]*[$+>!]|_G)", re.DOTALL)
+"""How an answer of the terminal begins whose end never came; nobody typed that."""
+
+REPORT: Final = re.compile(r"\x1b\[(?:\?\d+;\d\$y|48;[\d:;]+t|(?!1;(?:[2-9]|1[0-6])R)\d+;\d+R)")
+"""Answers that Textual asked for. `CSI 1 ; 2 R` is F3 with Shift: nobody asks for the cursor."""
 
 
-def alt_key(sequence: str) -> str | None:
-    """Return the name of the key that Escape and one character are, None where Textual knows it."""
-    if len(sequence) != 2 or sequence[0] != ESCAPE:
-        return None
-    follows = sequence[1]
-    if follows in NAMED:
-        return f"alt+{NAMED[follows]}"
-    if follows in PLAIN:
-        return f"alt+{follows}"
-    if "\x01" <= follows <= "\x1a":
-        return f"alt+ctrl+{chr(ord(follows) + 0x60)}"
-    return None
+class OuterParser(XTermParser):
+    """Textual's parser with the cutting into sequences, and the keys, done here."""
+
+    erase: str = "\x7f"
+    """What Backspace sends on this terminal; the other one of the two is ctrl+h."""
+
+    def __init__(self, debug: bool = False) -> None:
+        self._rest = ""
+        self._pasted: list[str] | None = None
+        self._pasted_size = 0
+        super().__init__(debug)
+
+    def feed(self, data: str) -> Iterable[Message]:
+        """Yield the events of what the terminal sent; waits a little for a sequence's end."""
+        if not data:
+            yield from self._give_up()
+            yield from super().feed(data)
+            return
+        self._rest += data
+        yield from self._cut()
+        if self._rest and self._pasted is None and not self._more(self._rest):
+            yield from self._give_up()
+
+    def tick(self) -> Iterable[Message]:
+        """Yield nothing: what waits has waited in `feed`."""
+        return ()
+
+    def _more(self, part: str) -> bool:
+        """Wait on the terminal for the end of a sequence; the input thread has nothing else."""
+        terminal = sys.__stdin__
+        if terminal is None or not terminal.isatty():
+            return False
+        delay = ESCAPE_DELAY if len(part) <= 2 else PART_DELAY
+        return bool(select.select([terminal], [], [], delay)[0])
+
+    # -- cutting -----------------------------------------------------------------------------
+
+    def _cut(self) -> Iterator[Message]:
+        """Take everything that is whole off the front of what came."""
+        data, self._rest, at = self._rest, "", 0
+        while at < len(data):
+            before = at
+            at, found = self._first(data, at)
+            yield from found
+            if at == before:
+                break
+        self._rest += data[at:] if len(data) - at <= MAX_PART else ""
+
+    def _first(self, data: str, at: int) -> tuple[int, Iterable[Message]]:
+        """Take what comes first; nothing when it is not whole."""
+        if self._pasted is not None:
+            return self._paste(data, at)
+        if data[at] != ESCAPE:
+            return at + 1, self._typed(data[at])
+        if data.startswith(PASTE_BEGIN, at):
+            self._pasted, self._pasted_size = [], 0
+            return at + len(PASTE_BEGIN), ()
+        if (found := WHOLE.match(data, at)) and (told := self._told(found[0])) is not None:
+            return found.end(), told
+        if PART.match(data, at):
+            return at, ()
+        if data.startswith(ESCAPE, at + 1):
+            return self._doubled(data, at)
+        return at + 2, self._alt(data[at + 1])
+
+    def _paste(self, data: str, at: int) -> tuple[int, Iterable[Message]]:
+        """Take a paste up to its end; what may be the begin of the end stays."""
+        end = data.find(PASTE_END, at)
+        if end < 0:
+            kept = next((n for n in range(5, 0, -1) if data.endswith(PASTE_END[:n], at)), 0)
+            self._keep(data[at : len(data) - kept])
+            self._rest = data[len(data) - kept :]
+            return len(data), ()
+        self._keep(data[at:end])
+        text, self._pasted = "".join(self._pasted or ()), None
+        return end + len(PASTE_END), [events.Paste(_whole(text).replace("\0", ""))]
+
+    def _keep(self, text: str) -> None:
+        if self._pasted is not None and self._pasted_size + len(text) <= MAX_PASTE:
+            self._pasted.append(text)
+            self._pasted_size += len(text)
+
+    def _doubled(self, data: str, at: int) -> tuple[int, Iterable[Message]]:
+        """Take Escape twice: two keys, but before a key's sequence the first one is Alt."""
+        found = WHOLE.match(data, at + 1)
+        keys = keys_of(found[0]) if found else None
+        if found and keys:
+            return found.end(), with_alt(keys)
+        return at + 1, [events.Key("escape", ESCAPE)]
+
+    def _give_up(self) -> Iterator[Message]:
+        """Take what waited in vain for keys: Escape, or Alt with the begin of a sequence."""
+        part, self._rest = self._rest, ""
+        while part.startswith(ESCAPE * 2) or part == ESCAPE:
+            yield events.Key("escape", ESCAPE)
+            part = part[1:]
+        if part and not CUT_OFF.match(part):
+            yield from self._alt(part[1])
+            for character in part[2:]:
+                yield from self._typed(character)
+
+    # -- meaning -----------------------------------------------------------------------------
+
+    def _told(self, sequence: str) -> list[Message] | None:
+        """Return what a whole sequence says; nothing when unknown, None when it is none."""
+        if sequence == "\x1b[I":
+            return [events.AppFocus()]
+        if sequence == "\x1b[O":
+            return [events.AppBlur()]
+        if sequence.startswith("\x1b[<"):
+            mouse = self.parse_mouse_code(sequence)
+            return [mouse] if mouse is not None else []
+        if REPORT.fullmatch(sequence):
+            return [*super().feed(sequence)]
+        keys = keys_of(sequence)
+        if keys is None:
+            return None if sequence[1] == "O" else []
+        return [*keys]
+
+    def _typed(self, character: str) -> list[Message]:
+        """Return the key of one character; bytes that are no text are no keys."""
+        if "\x7f" < character < "\xa0" or "\ud800" <= character <= "\udfff":
+            return []
+        if character == "\0":
+            return [events.Key("ctrl+space", None)]
+        if character == self.erase:
+            return [events.Key("backspace", "\x7f")]
+        if character == "\x7f":
+            return [events.Key("ctrl+backspace", None)]
+        return [*self._sequence_to_key_events(character)]
+
+    def _alt(self, character: str) -> list[Message]:
+        typed = self._typed(character)
+        return [alt_key("\x7f" if character == self.erase else character)] if typed else []
 
 
-def _wait_for_more() -> None:
-    """Wait on the terminal for what may follow an Escape; the input thread has nothing else."""
-    terminal = sys.__stdin__
-    if terminal is not None and terminal.isatty():
-        select.select([terminal], [], [], ESCAPE_DELAY)
+def _whole(text: str) -> str:
+    """Return pasted text with the sign for what was no text in it."""
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
-def mend_parser(parser: type[XTermParser] = XTermParser) -> None:
-    """Teach the parser Alt with Enter, Tab, Backspace, digits and Ctrl+letters, and a quick Escape.
+def mend_parser() -> None:
+    """Let Textual's driver read this terminal by our parser.
 
-    Call it once before the app runs; a second call does nothing. It touches a private method of
-    Textual, so tests hold it to what it promises.
+    Call it before the app runs; a second call changes nothing. It replaces names of Textual's
+    driver that are looked up when the app starts, so tests hold it to what it promises.
     """
-    constants.ESCAPE_DELAY = ESCAPE_DELAY  # type: ignore[misc]  # Final, but read at each use
-    if getattr(parser, MARK, False):
-        return
-    inner, inner_feed = cast("KeyEvents", getattr(parser, METHOD)), parser.feed
+    OuterParser.erase = _erase_character()
+    setattr(linux_driver, "XTermParser", OuterParser)  # noqa: B010 - the name is not ours
+    setattr(linux_driver, "KITTY_REPORT_ASSOCIATED_TEXT", KITTY_TEXT)  # noqa: B010
+    setattr(linux_driver, "getincrementaldecoder", _lenient_decoder)  # noqa: B010
 
-    def keys(self: XTermParser, sequence: str, alt: bool = False) -> Iterable[events.Key]:
-        name = alt_key(ESCAPE + sequence if alt else sequence)
-        return [events.Key(name, None)] if name else inner(self, sequence, alt)
 
-    def feed(self: XTermParser, data: str) -> Iterable[Message]:
-        yield from inner_feed(self, data)
-        if data.endswith(ESCAPE):
-            # the driver looks at the clock ten times a second only, which is too late
-            _wait_for_more()
-            yield from self.tick()
+def _lenient_decoder(name: str) -> functools.partial[codecs.IncrementalDecoder]:
+    """Return a decoder that marks what is no text; Textual's own ends the program."""
+    return functools.partial(codecs.getincrementaldecoder(name), errors="surrogateescape")
 
-    setattr(parser, METHOD, keys)
-    setattr(parser, "feed", feed)  # noqa: B010 - an assignment to a method is what it is
-    setattr(parser, MARK, True)
+
+def _erase_character() -> str:
+    """Return what the terminal says that Backspace sends."""
+    terminal = sys.__stdin__
+    if terminal is None or not terminal.isatty():
+        return "\x7f"
+    erase: object = termios.tcgetattr(terminal)[6][termios.VERASE]
+    return "\b" if erase == b"\b" else "\x7f"
