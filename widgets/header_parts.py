@@ -118,21 +118,21 @@ def _wishes(row: SessionRow, facts: PaneFacts, glyphs: Glyphs, takes: str) -> It
     """Yield all wishes, the most important first."""
     state = f"state-{row.state}"
     short, long = _forms(facts, glyphs, takes)
-    yield Wish("sign", (Bit(f" {row.sign} ", state, "b"),))
+    yield Wish("sign", (Bit(f" {row.sign}", state, "b"),))
+    yield Wish("end", (Bit(" "),))
     yield from _number(row, facts, glyphs)
     yield from _name(row, glyphs, NAMES[:1])
     yield from short[:2]
     yield from _name(row, glyphs, NAMES[1:2])
     yield from short[2:]
     yield from _name(row, glyphs, NAMES[2:])
-    yield Wish("status", (Bit(row.status, state),))
+    yield Wish("status", (Bit(f" {row.status}", state),))
     yield from long
     if row.files:
         yield Wish("changes", _changes(row, glyphs))
-        yield Wish("end", (Bit(" "),))
     yield from _name(row, glyphs, (cells(row.name),))
     yield from _progress(facts, glyphs)
-    yield Wish("age", (Bit(f"  {row.age}"), Bit(" " if row.files else "")))
+    yield Wish("age", (Bit(f"  {row.age}"),))
     if facts.mirrored:
         text = f"  {glyphs.mirror} attached elsewhere {glyphs.dot} {takes} takes it"
         yield Wish("mirror", (Bit(text, "warning", "b"),))

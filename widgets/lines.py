@@ -25,8 +25,11 @@ CACHED_STRIPS = 2000
 """How many drawn rows are kept; about thirty screens full."""
 
 
-class LineView(ScrollView):
-    """Rows drawn by `draw_row`, with no scrollbar: what needs one draws its own."""
+class LineView(ScrollView, can_focus=False):
+    """Rows drawn by `draw_row`, with no scrollbar: what needs one draws its own.
+
+    It takes no focus, so a click on a line leaves the keys where they are; lists say otherwise.
+    """
 
     ALLOW_SELECT = False
     DEFAULT_CSS = """

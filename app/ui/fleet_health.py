@@ -42,7 +42,8 @@ class FleetHealth(FleetAsks):
 
     @on(TerminalView.Scrolled)
     @on(TerminalView.MirrorChanged)
-    def show_view(self, message: TerminalView.Scrolled | TerminalView.MirrorChanged) -> None:
+    @on(TerminalView.CopyModeChanged)
+    def show_view(self, message: TerminalView.Event) -> None:
         """Say in the pane's header what of the terminal is shown, and whose it is."""
         message.stop()
         self.show_panes()

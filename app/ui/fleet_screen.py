@@ -10,8 +10,10 @@ from app.ui.fleet_facts import LIVE, ORDERS, needs_of
 from app.ui.fleet_keys import FLEET_BINDINGS
 from app.ui.fleet_layout import FleetLayout
 from app.ui.fleet_panes import RAIL_FROM, WIDE_FROM
+from widgets.key_bar import Hint
 from widgets.line_bar import LineBar
 from widgets.line_list import LineList
+from widgets.pane_header import TAKES
 from widgets.terminal import TerminalView
 
 if TYPE_CHECKING:
@@ -19,8 +21,16 @@ if TYPE_CHECKING:
     from textual.binding import BindingType
     from textual.widget import Widget
 
-    from widgets.key_bar import Hint
-
+COPY_HINTS = [
+    Hint("h j k l", "move"),
+    Hint("v", "select"),
+    Hint("V", "lines"),
+    Hint("y", "copy"),
+    Hint("/", "search"),
+    Hint("n", "next match"),
+    Hint("q", "leave"),
+]
+"""The keys that copy mode has most use for; help shows them all."""
 
 NEEDS_SESSION = (
     *("stop", "resume", "delete", "review", "enter_pane", "filter"),
@@ -92,6 +102,19 @@ class FleetScreen(FleetLayout):
         asked = self.ask_strip.shown is not None
         shown = (hint for hint in super().hints() if hint.enabled)
         return [hint for hint in shown if asked or hint.action != "answer"]
+
+    def owner_hints(self, owner: str) -> tuple[tuple[str, str], list[Hint]]:
+        """Return who gets the keys: the agent, copy mode, or nobody while another client does."""
+        lead, hints = super().owner_hints(owner)
+        slot = self.slot_with_keys()
+        if slot is None:
+            return lead, hints
+        if slot.copying:
+            return ("copy mode", "accent"), COPY_HINTS
+        if slot.mirrored:
+            text = f"{self.glyphs.mirror} {owner} is attached elsewhere"
+            return (text, "warning"), [Hint(TAKES, "take it", "enter_pane"), *hints]
+        return lead, hints
 
     def action_next_need(self) -> None:
         """Go to the next session that needs somebody."""

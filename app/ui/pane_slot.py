@@ -99,6 +99,11 @@ class PaneSlot(Vertical):
         return self._view is not None and self.screen.focused is self._view
 
     @property
+    def copying(self) -> bool:
+        """True in copy mode: the page stands still and the keys are the view's."""
+        return isinstance(self._view, TerminalView) and self._view.copying
+
+    @property
     def mirrored(self) -> bool:
         """True while another client holds the terminal and this one only watches."""
         return self.feed is not None and self.feed.mirrored
@@ -139,7 +144,7 @@ class PaneSlot(Vertical):
             current=current,
             trouble=TROUBLES.get(feed.state, ""),
             back=below,
-            copying=feed.view.copying,
+            copying=self.copying,
             mirrored=feed.mirrored,
             progress=feed.progress,
             marked=news.marked,

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from app.ui.app import ClocheApp
 from tests.doubles.keeper import FakeFile, FakeFleet, FakeSession, session_info
 from tests.doubles.terminals import StillTerminals
 from themes.glyphs import ASCII, UNICODE
+
+if TYPE_CHECKING:
+    from app.protocol import AgentState
+    from app.services.layouts import LayoutsPort
 
 WORKSPACE = Path("/home/me/parser")
 
@@ -189,16 +194,52 @@ def sessions() -> list[FakeSession]:
     ]
 
 
+NAMES = (
+    ("fix-parser", "claude-code"),
+    ("add-tests", "codex"),
+    ("docs", "opencode"),
+    ("try-it", "gemini"),
+    ("upgrade-the-build-system", "claude-code"),
+    ("lint", "codex"),
+    ("speed", "claude-code"),
+    ("split-module", "opencode"),
+    ("release-notes", "gemini"),
+    ("experiment", "codex"),
+)
+
+
+def crowd(count: int) -> list[FakeSession]:
+    """Return so many sessions that run, at most ten: of each three one waits, one is idle."""
+    now = time.time()
+    states: tuple[AgentState, ...] = ("working", "waiting", "idle")
+    return [
+        FakeSession(
+            session_info(
+                f"s{number}",
+                name,
+                agent,
+                agent_state=states[number % 3 - 1],
+                created=now - 9000 + number,
+                since=now - 40 * number,
+                counts=(number, 7 * number, number // 2) if number % 2 else (0, 0, 0),
+            ),
+            changed_files(),
+        )
+        for number, (name, agent) in enumerate(NAMES[:count], 1)
+    ]
+
+
 def workstation(
     keepers: list[FakeSession] | None = None,
     *,
     theme: str = "cloche-dark",
     ascii_only: bool = False,
+    layouts: LayoutsPort | None = None,
 ) -> tuple[ClocheApp, FakeFleet, StillTerminals]:
     """Return an application over sessions in memory."""
     fleet = FakeFleet(sessions() if keepers is None else keepers)
     terminals = StillTerminals()
     glyphs = ASCII if ascii_only else UNICODE
-    app = ClocheApp(WORKSPACE, fleet, terminals, glyphs=glyphs, theme=theme)
+    app = ClocheApp(WORKSPACE, fleet, terminals, glyphs=glyphs, theme=theme, layouts=layouts)
     app.strict = True
     return app, fleet, terminals

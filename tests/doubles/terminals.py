@@ -52,7 +52,9 @@ class StillTerminals:
             raise self.refuse
 
     def view(self, session_id: str) -> Widget:
-        """Return a view of a picture."""
+        """Return a view of a picture; the feed stays when its view goes."""
+        if session_id in self.feeds:
+            return TerminalView(self.feeds[session_id])
         feed = self.feeds[session_id] = FakeFeed(76, 30)
         style = Style(color="#d6dbe4", bgcolor="#0e1116")
         for y, text in enumerate(SCREENS.get(session_id, ("", " $ "))):
