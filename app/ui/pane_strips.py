@@ -17,7 +17,7 @@ from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
 
-from vm.terminal.ghostty_engine import all_colors
+from vm.terminal.palette import all_colors
 from vm.terminal.screen import (
     COLOR_PALETTE,
     COLOR_RGB,

@@ -7,6 +7,7 @@ import struct
 import pytest
 
 from tests.doubles.engines import answer, engine, lines
+from vm.terminal.ghostty_clone import CONTINUATION_BYTES
 from vm.terminal.ghostty_engine import MAX_REPLY, MAX_TITLE
 from vm.terminal.palette import ANSI_DEFAULT, TerminalPalette
 from vm.terminal.screen import (
@@ -359,6 +360,8 @@ def test_snapshot_is_the_engines_own_state() -> None:
     terminal.feed(b"something")
     assert terminal.snapshot() not in (empty, None)
     terminal.feed(b"\x1b]0;unfinished")
+    assert terminal.snapshot() is not None
+    terminal.feed(b"x" * CONTINUATION_BYTES)
     assert terminal.snapshot() is None
 
 

@@ -1,7 +1,7 @@
 """Our binding of libghostty-vt: every call that we make, wrapped once, with its types.
 
 cffi checks nothing behind a `void *`: a wrong type there corrupts memory. So the raw `lib` is used
-in this module, `ghostty_terminal`, `ghostty_rows` and `keys` only, and each option and datum has
+in this module, in the modules `ghostty_*` and in `keys` only, and each option and datum has
 one function with one type.
 
 One `Ghostty` serves a process. Its callbacks are made once, for making one needs executable memory,
@@ -33,6 +33,7 @@ CELL_BITS = {
     "content": (2, 24),
     "style_id": (26, 16),
     "wide": (42, 2),
+    "hyperlink": (45, 1),
 }
 """Bits of a packed cell (first, width) that `ghostty_rows` takes apart."""
 
@@ -57,6 +58,10 @@ STRUCTS = (
     "GhosttyClipboardWrite",
     "GhosttyClipboardContent",
     "GhosttyPoint",
+    "GhosttyPointCoordinate",
+    "GhosttySelectionBuffer",
+    "GhosttyTerminalSelectWordOptions",
+    "GhosttyTerminalSelectLineOptions",
 )
 """Structs that we read or write; each must have the size and offsets that the library reports."""
 
@@ -119,6 +124,10 @@ class Ghostty:
         self.cast_point = self.ffi.cast(
             "GhosttyResult(*)(GhosttyTerminal, ClochePoint, GhosttyGridRef*)",
             self.ffi.addressof(self.lib, "ghostty_terminal_grid_ref"),
+        )
+        self.cast_track = self.ffi.cast(
+            "GhosttyResult(*)(GhosttyTerminal, ClochePoint, GhosttyTrackedGridRef*)",
+            self.ffi.addressof(self.lib, "ghostty_terminal_grid_ref_track"),
         )
         self.cast_scroll = self.ffi.cast(
             "void(*)(GhosttyTerminal, ClocheScroll)",

@@ -6,27 +6,21 @@ from typing import TYPE_CHECKING
 
 from vm.terminal import soft_reset
 from vm.terminal.ghostty import EngineFailed
-from vm.terminal.ghostty_rows import RowReader
+from vm.terminal.ghostty_clone import CONTINUATION_BYTES
+from vm.terminal.ghostty_page import GhosttyPage
 from vm.terminal.ghostty_terminal import Terminal
-from vm.terminal.keys import Encoder
+from vm.terminal.keys import PASTE_MODE, Encoder
 from vm.terminal.palette import TerminalPalette
-from vm.terminal.screen import (
-    Frame,
-    Happenings,
-    Mode,
-    Row,
-    Scrollback,
-    ViewState,
-    clamp_size,
-)
+from vm.terminal.paste import Paste
+from vm.terminal.screen import Happenings, clamp_size
 
 if TYPE_CHECKING:
     from vm.terminal.ghostty import Ghostty
-    from vm.terminal.palette import RGB
-    from vm.terminal.screen import Motion, MouseEvent, Shape, Unit
+    from vm.terminal.screen import MouseEvent
 
-SCROLLBACK_BYTES = 10_000_000
-"""About 9,000 rows of 120 columns. A limit in lines instead makes scrolling ten times slower."""
+SCROLLBACK_BYTES = 12_000_000
+"""Keeps 10,000 rows of a coloured log of 120 columns (10 MB; 10 MB would keep 9,200 of them), and a
+colour for each word in 11 MB. A limit in lines instead makes scrolling ten times slower."""
 
 MAX_REPLY = 65_536
 """Answers kept for the guest in bytes; a guest that asks more without reading loses answers."""
@@ -37,35 +31,25 @@ MAX_CLIPBOARD = 1 << 20
 """Longest texts in bytes that a guest may hand over."""
 
 CLUSTER_MODE = 2027
-MODES = (
-    (9, Mode.MOUSE_CLICK),
-    (1000, Mode.MOUSE_CLICK),
-    (1002, Mode.MOUSE_DRAG),
-    (1003, Mode.MOUSE_ANY),
-    (2004, Mode.BRACKETED_PASTE),
-    (1004, Mode.FOCUS_EVENTS),
-    (1007, Mode.ALTERNATE_SCROLL),
-)
 
 
-class GhosttyEngine:
+class GhosttyEngine(GhosttyPage):
     """One terminal on libghostty. See `vm.terminal.engine.VTEngine` for the methods."""
 
     def __init__(
         self, ghostty: Ghostty, columns: int, rows: int, palette: TerminalPalette | None = None
     ) -> None:
-        self._wanted = clamp_size(columns, rows)
-        self._palette = palette or TerminalPalette()
+        size = clamp_size(columns, rows)
+        super().__init__(ghostty, Terminal.new(ghostty, *size), size)
         self._replies = bytearray()
         self._happened = Happenings()
         self._held = False
         self._soft_resets = soft_reset.Finder()
-        self._shown: dict[int, Row] = {}
-        self._terminal = Terminal(ghostty, self, *self._wanted)
+        self._terminal.listen(self)
         self._settle()
-        self._reader = RowReader(ghostty, self._terminal)
         self._encoder = Encoder(ghostty, self._terminal)
-        self.set_palette(self._palette)
+        self._paste = Paste()
+        self.set_palette(palette or TerminalPalette())
 
     def _settle(self) -> None:
         """Set what must hold before the first byte of a guest."""
@@ -74,6 +58,7 @@ class GhosttyEngine:
         it.set_size_option("SCROLLBACK_MAX_BYTES", SCROLLBACK_BYTES)
         it.set_image_limit(0)
         it.set_flag("TITLE_REPORT", False)
+        it.set_size_option("CONTINUATION_MAX_BYTES", CONTINUATION_BYTES)
         it.set_size_option("CLIPBOARD_WRITE_MAX_BYTES", MAX_CLIPBOARD)
         it.set_mode_default(CLUSTER_MODE, True)
 
@@ -118,14 +103,10 @@ class GhosttyEngine:
 
     def dark(self) -> bool:
         """Return whether the background is darker than the foreground."""
-        return sum(self._palette.background) < sum(self._palette.foreground)
+        palette = self._palette or TerminalPalette()
+        return sum(palette.background) < sum(palette.foreground)
 
     # -- VTEngine ----------------------------------------------------------------------------
-
-    @property
-    def size(self) -> tuple[int, int]:
-        """Columns and rows."""
-        return self._wanted
 
     @property
     def held(self) -> bool:
@@ -158,56 +139,15 @@ class GhosttyEngine:
         taken, self._happened = self._happened, Happenings()
         return taken
 
-    def frame(self, *, full: bool = False) -> Frame:
-        """Return what changed since the last frame."""
-        if full:
-            self._shown.clear()
-        rows = self._reader.changed(full=full)
-        shown = self._shown
-        changed = {y: row for y, row in rows.items() if shown.get(y) != row}
-        shown.update(changed)
-        return Frame(
-            *self._wanted,
-            changed,
-            self._reader.cursor(),
-            self.modes(),
-            self.scrollback(),
-        )
-
-    def modes(self) -> Mode:
-        """Return what the guest switched on."""
-        found = Mode.ALTERNATE if self._terminal.alternate() else Mode(0)
-        for number, mode in MODES:
-            if self._terminal.mode(number):
-                found |= mode
-        return found
-
-    def scrollback(self) -> Scrollback:
-        """Return where the page lies."""
-        total, offset, length = self._terminal.scrollbar()
-        return Scrollback(total, offset, offset + length >= total)
-
     def resize(self, columns: int, rows: int) -> None:
         """Take another size."""
         wanted = clamp_size(columns, rows)
         if wanted != self._wanted:
-            self._wanted = wanted
-            self._shown.clear()
-            self._terminal.resize(*wanted)
-
-    def scroll(self, lines: int) -> None:
-        """Move the page, negative up."""
-        self._terminal.scroll(lines)
-
-    def scroll_to_end(self) -> None:
-        """Show the newest output."""
-        self._terminal.scroll(None)
+            self.resize_page(wanted)
 
     def set_palette(self, palette: TerminalPalette) -> None:
         """Tell guests other default colours."""
-        self._palette = palette
-        self._terminal.set_colors(palette, all_colors(palette))
-        self._reader.set_defaults(palette.foreground, palette.background, all_colors(palette))
+        self.set_colors(palette)
 
     def encode_key(self, key: str, character: str | None) -> bytes:
         """Return what a key sends."""
@@ -215,7 +155,8 @@ class GhosttyEngine:
 
     def encode_paste(self, text: str, *, begin: bool = True, end: bool = True) -> bytes:
         """Return what a paste sends."""
-        return self._encoder.paste(text)
+        bracketed = self._terminal.mode(PASTE_MODE)
+        return self._paste.piece(text, begin=begin, end=end, bracketed=bracketed)
 
     def encode_mouse(self, event: MouseEvent) -> bytes:
         """Return what a mouse event sends."""
@@ -229,75 +170,10 @@ class GhosttyEngine:
         """Return the focus report, if the guest wants one."""
         return self._encoder.focus(focused)
 
-    def text(self, *, scrollback: bool = False) -> str:
-        """Return the active screen, or all rows, as plain text."""
-        it = self._terminal
-        if scrollback:
-            everything = it.everything()
-            return it.plain_text(everything, unwrap=True) if everything is not None else ""
-        last = (self._wanted[0] - 1, self._wanted[1] - 1)
-        chosen = it.selection("ACTIVE", (0, 0), last, rectangle=False)
-        return it.plain_text(chosen, unwrap=False)
-
-    def selection_text(
-        self, start: tuple[int, int], end: tuple[int, int], *, rectangle: bool = False
-    ) -> str:
-        """Return the text between two cells of the visible page."""
-        first, last = (self._inside(cell) for cell in (start, end))
-        chosen = self._terminal.selection("VIEWPORT", first, last, rectangle=rectangle)
-        return self._terminal.plain_text(chosen, unwrap=True)
-
-    @property
-    def view(self) -> ViewState:
-        """What the user does with the page."""
-        return ViewState()
-
-    def select(self, x: int, y: int, unit: Unit, *, block: bool = False) -> None:
-        """Begin a selection."""
-        raise NotImplementedError
-
-    def select_to(self, x: int, y: int) -> None:
-        """Move the selection's end."""
-        raise NotImplementedError
-
-    def select_none(self) -> None:
-        """End the selection."""
-
-    def selected_text(self) -> str:
-        """Return the selection's text."""
-        raise NotImplementedError
-
-    def copy_mode(self, on: bool) -> None:
-        """Freeze the page."""
-
-    def copy_move(self, motion: Motion, count: int | None = None) -> None:
-        """Move the copy cursor."""
-        raise NotImplementedError
-
-    def copy_mark(self, shape: Shape) -> None:
-        """Change the selection at the copy cursor."""
-        raise NotImplementedError
-
-    def search(self, text: str, *, backwards: bool = False) -> None:
-        """Search the page and its scrollback."""
-        raise NotImplementedError
-
-    def find(self, *, backwards: bool = False) -> None:
-        """Go to the next match."""
-        raise NotImplementedError
-
-    def work(self, seconds: float) -> bool:
-        """Go on with a search."""
-        return False
-
-    def _inside(self, cell: tuple[int, int]) -> tuple[int, int]:
-        columns, rows = self._wanted
-        return max(0, min(cell[0], columns - 1)), max(0, min(cell[1], rows - 1))
-
     def snapshot(self) -> bytes | None:
         """Return the engine's serialised state, None when it refuses.
 
-        It does inside an unfinished sequence, and on grids with half a wide character.
+        It does inside an unfinished sequence that is longer than `CONTINUATION_BYTES`.
         """
         try:
             return self._terminal.snapshot()
@@ -307,16 +183,7 @@ class GhosttyEngine:
     def close(self) -> None:
         """Free the engine."""
         self._encoder.close()
-        self._reader.close()
-        self._terminal.close()
-
-
-def all_colors(palette: TerminalPalette) -> tuple[RGB, ...]:
-    """Return 256 colours: the palette's sixteen, xterm's cube of 6x6x6, its 24 greys."""
-    levels = (0, 95, 135, 175, 215, 255)
-    cube = tuple((r, g, b) for r in levels for g in levels for b in levels)
-    greys = tuple((v, v, v) for v in range(8, 248, 10))
-    return palette.ansi + cube + greys
+        super().close()
 
 
 def _text(data: bytes, limit: int) -> str:

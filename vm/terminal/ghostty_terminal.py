@@ -17,24 +17,33 @@ if TYPE_CHECKING:
 class Terminal:
     """One `GhosttyTerminal` and the options and data of it that we use."""
 
-    def __init__(self, ghostty: Ghostty, owner: Owner, columns: int, rows: int) -> None:
+    def __init__(self, ghostty: Ghostty, handle: Any) -> None:
+        """Take a terminal of the library, which `close` frees."""
         self.ghostty = ghostty
         self.ffi, self.lib = ghostty.ffi, ghostty.lib
-        out = self.ffi.new("GhosttyTerminal*")
-        ghostty.check(
-            self.lib.ghostty_terminal_new(self.ffi.NULL, out, columns, rows), "a terminal"
-        )
-        self.handle = out[0]
-        self._user = self.ffi.new_handle(owner)  # kept: the library holds it as a bare pointer
-        self._set("USERDATA", self._user)
-        for option, callback in ghostty.callbacks.items():
-            self._set(option, callback)
+        self.handle = handle
+        self._user: Any = None
         self._mode = self.ffi.new("GhosttyTerminalModeConfig*")
         self._text = self.ffi.new("GhosttyString*")
         self._u16 = self.ffi.new("uint16_t*")
         self._int = self.ffi.new("int*")
         self._byte = self.ffi.new("uint8_t*")
         self._bar = self.ffi.new("GhosttyTerminalScrollbar*")
+
+    @classmethod
+    def new(cls, ghostty: Ghostty, columns: int, rows: int) -> Terminal:
+        """Return an empty terminal that tells nobody anything."""
+        out = ghostty.ffi.new("GhosttyTerminal*")
+        made = ghostty.lib.ghostty_terminal_new(ghostty.ffi.NULL, out, columns, rows)
+        ghostty.check(made, "a terminal")
+        return cls(ghostty, out[0])
+
+    def listen(self, owner: Owner) -> None:
+        """Tell `owner` what the guest does."""
+        self._user = self.ffi.new_handle(owner)  # kept: the library holds it as a bare pointer
+        self._set("USERDATA", self._user)
+        for option, callback in self.ghostty.callbacks.items():
+            self._set(option, callback)
 
     def close(self) -> None:
         """Free the terminal."""
@@ -131,6 +140,13 @@ class Terminal:
         """Resize and reflow; an engine out of memory keeps its size."""
         self.lib.ghostty_terminal_resize(self.handle, columns, rows, CELL_WIDTH, CELL_HEIGHT)
 
+    def scroll_to(self, row: int) -> None:
+        """Let the visible page begin at a row, counted from the oldest."""
+        where = self.ffi.new("ClocheScroll*")
+        where.tag = self.lib.GHOSTTY_SCROLL_VIEWPORT_ROW
+        where.value.delta = row  # a size_t in this place of the union, which is never negative here
+        self.ghostty.cast_scroll(self.handle, where[0])
+
     def scroll(self, lines: int | None) -> None:
         """Move the visible page by lines, or to the end when None."""
         where = self.ffi.new("ClocheScroll*")
@@ -140,41 +156,6 @@ class Terminal:
             where.tag = self.lib.GHOSTTY_SCROLL_VIEWPORT_DELTA
             where.value.delta = lines
         self.ghostty.cast_scroll(self.handle, where[0])
-
-    def selection(
-        self, tag: str, start: tuple[int, int], end: tuple[int, int], *, rectangle: bool
-    ) -> Any:
-        """Return a selection between two cells in one of the engine's coordinate systems."""
-        chosen = self.ghostty.sized("GhosttySelection")
-        chosen.start, chosen.end = self._reference(tag, start), self._reference(tag, end)
-        chosen.rectangle = rectangle
-        return chosen
-
-    def _reference(self, tag: str, cell: tuple[int, int]) -> Any:
-        point = self.ffi.new("ClochePoint*")
-        point.tag = getattr(self.lib, f"GHOSTTY_POINT_TAG_{tag}")
-        point.value.x, point.value.y = cell
-        reference = self.ghostty.sized("GhosttyGridRef")
-        self.ghostty.check(
-            self.ghostty.cast_point(self.handle, point[0], reference), f"the cell {cell}"
-        )
-        return reference[0]
-
-    def everything(self) -> Any | None:
-        """Return a selection of screen and scrollback, or None when there is nothing."""
-        chosen = self.ghostty.sized("GhosttySelection")
-        found = self.lib.ghostty_terminal_select_all(self.handle, chosen)
-        return chosen if found == SUCCESS else None
-
-    def plain_text(self, chosen: Any, *, unwrap: bool) -> str:
-        """Return the text of a selection without trailing blanks."""
-        options = self.ghostty.sized("GhosttyTerminalSelectionFormatOptions")
-        options.emit = self.lib.GHOSTTY_FORMATTER_FORMAT_PLAIN
-        options.unwrap, options.trim, options.selection = unwrap, True, chosen
-        call = functools.partial(
-            self.lib.ghostty_terminal_selection_format_buf, self.handle, options[0]
-        )
-        return self.filled(call, "a selection's text").decode("utf-8", "replace")
 
     def snapshot(self) -> bytes:
         """Return the engine's serialised state."""

@@ -53,3 +53,11 @@ class TerminalPalette:
 
 PACKED_SIZE = 57
 """Bytes of a packed palette: nineteen colours of three bytes."""
+
+
+def all_colors(palette: TerminalPalette) -> tuple[RGB, ...]:
+    """Return 256 colours: the palette's sixteen, xterm's cube of 6x6x6, its 24 greys."""
+    levels = (0, 95, 135, 175, 215, 255)
+    cube = tuple((r, g, b) for r in levels for g in levels for b in levels)
+    greys = tuple((v, v, v) for v in range(8, 248, 10))
+    return palette.ansi + cube + greys

@@ -100,7 +100,7 @@ class ViewState(NamedTuple):
     matches: int = 0
     """Matches found so far."""
     match: int = 0
-    """Which of them the search stands on, from 1, newest first; 0: none."""
+    """Which of them the search stands on, from 1, oldest first; 0: none."""
     searching: bool = False
     """The search still goes on; `matches` may grow."""
 
