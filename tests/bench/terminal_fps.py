@@ -93,6 +93,15 @@ def until_there(path: Path) -> None:
         time.sleep(0.02)
 
 
+def until_drawn(folder: Path, terminal: OuterTerminal) -> None:
+    """Wait until the guests repaint."""
+    end = time.monotonic() + START_S
+    while not (folder / "steps").exists():
+        terminal.drain(0.1)
+        if not terminal.open or time.monotonic() > end:
+            raise RuntimeError("the panes did not come up")
+
+
 def steps(folder: Path) -> int:
     """Return how many steps each guest was given."""
     text = (folder / "steps").read_text()
@@ -107,10 +116,7 @@ def measure(case: Case, folder: Path) -> dict[str, float]:
         guests(folder, case.panes, case.work, case.rate),
         OuterTerminal(argv, case.columns, case.rows, {}) as terminal,
     ):
-        while not (folder / "steps").exists():
-            terminal.drain(0.1)
-            if not terminal.open:
-                raise RuntimeError("the screen ended")
+        until_drawn(folder, terminal)
         terminal.drain(SETTLE_S)
         workers = list(children_of(terminal.pid))
         begin = time.monotonic()

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final
 from tests.bench.outer_terminal import OuterTerminal
 from tests.bench.processes import children_of, memory_mb
 from tests.bench.report import publish, runs_wanted, summary
-from tests.bench.terminal_fps import HERE, guests
+from tests.bench.terminal_fps import HERE, guests, until_drawn
 from tests.bench.terminal_inputs import SEED, log, truecolor
 from tests.doubles.worker_link import WorkerProcess
 
@@ -84,8 +84,7 @@ def screen_and_workers(panes: int) -> dict[str, float]:
         folder = Path(name)
         argv = [sys.executable, str(HERE / "terminal_app.py"), str(folder), str(panes)]
         with guests(folder, panes, "full_screen", 5), OuterTerminal(argv, 360, 120, {}) as screen:
-            while not (folder / "steps").exists():
-                screen.drain(0.1)
+            until_drawn(folder, screen)
             screen.drain(SETTLE_S)
             workers = [memory_mb(pid) for pid in children_of(screen.pid)]
             return {
