@@ -21,12 +21,11 @@ from vm.errors import VMError
 from vm.terminal import sandbox, wire
 from vm.terminal.ghostty import VERSION, Ghostty
 from vm.terminal.ghostty_engine import GhosttyEngine
-from vm.terminal.screen import Modifier, MouseAction, MouseEvent
-from vm.terminal.wire import Down, Hello, Up, WireError
-from vm.terminal.wire_frame import pack_frame, unpack_frame
+from vm.terminal.wire import Down, Hello, Rate, Up, WireError
 from vm.terminal.worker_commands import perform, unpack_palette, unpack_rate
 from vm.terminal.worker_news import NEVER
 from vm.terminal.worker_pane import WorkerPane
+from vm.terminal.worker_warm import warm_up
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,6 +42,12 @@ MAX_COMMAND = wire.MAX_TEXT + 64
 MAX_WAITING = 1 << 20
 """Bytes that may wait for a screen that does not read before frames stop."""
 
+PATIENCE = 0.004
+"""Seconds of parsing after which the screen is asked again what the user did."""
+
+DRAWING = 0.01
+"""Seconds of drawing after which the next turn begins."""
+
 EXIT_DONE, EXIT_FAILED, EXIT_USAGE = 0, 1, 2
 
 
@@ -53,8 +58,7 @@ class Worker:
         self._link = link
         self._ghostty = ghostty
         self._panes: dict[int, WorkerPane] = {}
-        self._watched: dict[int, int] = {}
-        self._by_descriptor: dict[int, WorkerPane] = {}
+        self._watched: dict[WorkerPane, int] = {}
         self._commands = wire.MessageReader(MAX_COMMAND)
         self._descriptors: list[int] = []
         self._out = bytearray()
@@ -82,14 +86,29 @@ class Worker:
     def run(self) -> int:
         """Work until the screen goes away; return the exit status."""
         while True:
-            for descriptor, _ in self._poll.poll(self._timeout()):
-                if descriptor == self._link.fileno():
-                    if not self._serve_screen():
-                        return EXIT_DONE
-                else:
-                    self._serve_keeper(descriptor)
-            self._watch()
-            self._collect()
+            ready = {descriptor for descriptor, _ in self._poll.poll(self._timeout())}
+            if not self._turn(ready):
+                return EXIT_DONE
+
+    def _turn(self, ready: set[int]) -> bool:
+        """Serve who is ready and draw what is due; False when the screen is gone.
+
+        The user comes first: their input is looked for before any output is parsed, and again
+        whenever that took a while.
+        """
+        if self._link.fileno() in ready and not self._serve_screen():
+            return False
+        looked = time.monotonic()
+        waiting = [pane for pane in self._panes.values() if pane.descriptor in ready]
+        for pane in sorted(waiting, key=_unfocused):
+            if time.monotonic() > looked + PATIENCE:
+                if not self._serve_screen():
+                    return False
+                looked = time.monotonic()
+            self._serve_keeper(pane)
+        self._watch()
+        self._collect()
+        return True
 
     def _timeout(self) -> float | None:
         if len(self._out) > MAX_WAITING:
@@ -99,41 +118,37 @@ class Worker:
         return None if when == NEVER else max(0.0, when - now)
 
     def _collect(self) -> None:
-        if len(self._out) > MAX_WAITING:
-            return
-        now = time.monotonic()
-        found = b"".join(pane.collect(now) for pane in self._panes.values() if pane.due(now) <= now)
-        if found:
-            self.send(found)
+        """Send what is due, the focused pane's first; what takes too long waits for a next turn."""
+        begin = now = time.monotonic()
+        due = [(pane.due(now), pane) for pane in self._panes.values()]
+        ripe = [(_unfocused(pane), when, pane) for when, pane in due if when <= now]
+        for _, _, pane in sorted(ripe, key=lambda it: it[:2]):
+            if len(self._out) > MAX_WAITING or now > begin + DRAWING:
+                return
+            found = pane.collect(now)
+            if found:
+                self.send(found)
+            now = time.monotonic()
 
     # -- keepers -----------------------------------------------------------------------------
 
-    def _serve_keeper(self, descriptor: int) -> None:
-        pane = self._by_descriptor.get(descriptor)
-        if pane is None or pane.descriptor != descriptor:
-            return
+    def _serve_keeper(self, pane: WorkerPane) -> None:
         if pane.out:
             pane.writable()
         if pane.open:
             pane.readable()
-        if not pane.open:
-            # closing a descriptor takes it out of the poll by itself
-            self._forget(descriptor)
 
     def _watch(self) -> None:
         """Listen for room to write only where something waits."""
         for pane in self._panes.values():
-            descriptor = pane.descriptor
             wanted = select.EPOLLIN | (select.EPOLLOUT if pane.out else 0)
-            if pane.open and self._watched.get(descriptor) != wanted:
-                known = descriptor in self._watched
-                (self._poll.modify if known else self._poll.register)(descriptor, wanted)
-                self._watched[descriptor] = wanted
-                self._by_descriptor[descriptor] = pane
-
-    def _forget(self, descriptor: int) -> None:
-        self._watched.pop(descriptor, None)
-        self._by_descriptor.pop(descriptor, None)
+            if not pane.open:
+                # closing a descriptor takes it out of the poll by itself
+                self._watched.pop(pane, None)
+            elif self._watched.get(pane) != wanted:
+                known = pane in self._watched
+                (self._poll.modify if known else self._poll.register)(pane.descriptor, wanted)
+                self._watched[pane] = wanted
 
     # -- the screen --------------------------------------------------------------------------
 
@@ -154,8 +169,12 @@ class Worker:
                 self._descriptors += found
         if flags & socket.MSG_CTRUNC:
             raise WireError("Descriptors were lost on the way.")
-        for message in self._commands.feed(data):
-            self._command(message)
+        messages = list(self._commands.feed(data))
+        last = {it.pane: it for it in messages if it.kind == Down.RESIZE}
+        for message in messages:
+            # of many sizes at once only the last one is worth wrapping all rows anew
+            if message.kind != Down.RESIZE or last[message.pane] is message:
+                self._command(message)
         return bool(data)
 
     def _command(self, it: wire.Message) -> None:
@@ -188,34 +207,14 @@ class Worker:
         )
 
     def _close(self, pane: WorkerPane) -> None:
-        self._forget(pane.descriptor)
+        self._watched.pop(pane, None)
         pane.close()
         pane.engine.close()
         del self._panes[pane.number]
 
 
-def warm_up(ghostty: Ghostty) -> None:
-    """Run every path once, so that what loads lazily is loaded while files can still be opened.
-
-    Codecs are the usual case: Python imports one at its first use.
-    """
-    engine = GhosttyEngine(ghostty, 80, 24)
-    engine.feed("\x1b[1;38;2;1;2;3mé漢e\u0301\U0001f1fa\U0001f1f8\x1b[m\r\n\x1b[c\a".encode())
-    engine.take_replies()
-    engine.take_happenings()
-    unpack_frame(pack_frame(1, engine.frame(full=True)))
-    engine.feed(b"\x1b[?1003h\x1b[?1006h\x1b[?2004h\xff\xfe")
-    for event in (MouseAction.PRESS, MouseAction.SCROLL_UP):
-        engine.encode_wheel(MouseEvent(event, 1, 1, 1, Modifier(0)))
-    engine.encode_key("ctrl+shift+a", None)
-    engine.encode_paste("a\nb")
-    engine.scroll(-1)
-    engine.scroll_to_end()
-    engine.text(scrollback=True)
-    engine.selection_text((0, 0), (3, 0))
-    engine.snapshot()
-    engine.resize(100, 30)
-    engine.close()
+def _unfocused(pane: WorkerPane) -> bool:
+    return pane.rate is not Rate.FOCUSED
 
 
 def prepare(descriptor: int, cache: Path | None) -> Worker:

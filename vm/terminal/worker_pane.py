@@ -30,6 +30,9 @@ HOLD = 0.15
 REPLAY = 1.0
 """Seconds after which a replay that goes on is shown as it stands."""
 
+RESIZE = 0.05
+"""Seconds between two sizes: wrapping 10,000 rows anew takes 15 ms."""
+
 WORK = 0.008
 """Seconds of one turn that a search may take."""
 
@@ -46,14 +49,15 @@ class WorkerPane(PaneInput):
         self._reader = stream.FrameReader()
         self._wish = self._guest_size = engine.size
         self._holds = True
+        self._quiet = False
         self._replaying = True
         self._ended = False
         self._started = time.monotonic()
         self._held_since: float | None = None
         self._told: Frame | None = None
         self._sent = self._acked = 0
-        self._last_frame = 0.0
-        self._working = False
+        self._last_frame = self._last_size = 0.0
+        self._working = self._size_waits = False
         if active:
             self.hold(stream.WILLING)
 
@@ -86,7 +90,7 @@ class WorkerPane(PaneInput):
                 columns, rows = self._guest_size = _size(payload)
                 self._resized(columns, rows)
             elif kind == stream.TAKEN:
-                self.passage.take(*stream.unpack(stream.COUNT, payload))
+                self._passed(payload)
             elif kind == stream.HOLD:
                 self._held_by(payload)
             elif kind == stream.PROGRAM_FRAME:
@@ -124,8 +128,25 @@ class WorkerPane(PaneInput):
     def _replayed(self) -> None:
         self._replaying = False
         self.redraw()
-        self.news.state(PaneState.LIVE, 0)
+        self.passage.awaited &= self.passage.counted
+        if self.passage.awaited:
+            self._quiet = True  # or the screen would send again what the guest has already
+        else:
+            self._say_live()
         self._ask_size()
+
+    def _say_live(self) -> None:
+        self._quiet = False
+        if self.passed_on:
+            self.tell_room()
+        if not self._ended:
+            self.news.state(PaneState.LIVE, 0)
+
+    def _passed(self, payload: bytes) -> None:
+        done, count = stream.unpack(stream.PASSED, payload)
+        self.passage.take(done, count)
+        if self._quiet:
+            self._say_live()
 
     def _running(self, payload: bytes) -> None:
         """Take which program runs; a keeper that says so says as well what it passes on."""
@@ -152,7 +173,14 @@ class WorkerPane(PaneInput):
     def resize(self, columns: int, rows: int) -> None:
         """Take the view's size; an active pane makes it the guest's."""
         self._wish = clamp_size(columns, rows)
-        if not self._replaying:
+        self._size_waits = not self._replaying
+        self._settle_size(time.monotonic())
+
+    def _settle_size(self, now: float) -> None:
+        """Take the size that was asked for last, unless one was taken a moment ago."""
+        if self._size_waits and now >= self._last_size + RESIZE:
+            self._last_size = now
+            self._size_waits = False
             self._ask_size()
 
     def set_active(self, active: bool) -> None:
@@ -188,7 +216,8 @@ class WorkerPane(PaneInput):
         """Return when there is something to do, in seconds of the monotonic clock."""
         if self._working or self.passed_on:
             return now
-        return min(self.news.due(now), self._frame_due())
+        size_due = self._last_size + RESIZE if self._size_waits else NEVER
+        return min(self.news.due(now), self._frame_due(), size_due)
 
     def _frame_due(self) -> float:
         interval = INTERVALS.get(self.rate)
@@ -203,12 +232,13 @@ class WorkerPane(PaneInput):
 
     def collect(self, now: float) -> bytes:
         """Do what is due and return the messages."""
+        self._settle_size(now)
         if self._working:
             self._working = self.engine.work(WORK)
             self._dirty = True
-        parts = self.news.take(now)
         if self.passed_on:
-            parts.append(self.room())
+            self.tell_room()
+        parts = self.news.take(now)
         if now >= self._frame_due():
             parts.append(self._frame(now))
         return b"".join(parts)
