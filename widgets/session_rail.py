@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import Binding, BindingType
 
-from widgets.cells import Piece, cut, two_sided
+from widgets.cells import Piece, cut, total, two_sided
 from widgets.line_list import LineList
 from widgets.lines import LineView
 
@@ -43,6 +43,8 @@ class SessionRow:
     message: str = ""
     live: bool = False
     """True while there is a machine."""
+    marked: bool = False
+    """True while its agent rang or notified and nobody has looked since."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +129,8 @@ class SessionRail(LineList[RailItem]):
         return [
             (f"{number} ", paint("muted", on)),
             (f"{row.sign} ", paint(beat, on, "b")),
-            (f"{cut(row.name, room, self.glyphs.ellipsis)}  ", paint(name_token, on, "b")),
+            (f"{cut(row.name, room, self.glyphs.ellipsis)} ", paint(name_token, on, "b")),
+            (f"{self.glyphs.bell} " if row.marked else " ", paint("warning", on, "b")),
             (row.agent, paint("muted", on)),
         ]
 
@@ -137,10 +140,11 @@ class SessionRail(LineList[RailItem]):
         if row.message:
             return [blank, (row.message, paint(f"state-{row.state}", on))]
         status = (row.status, paint(f"state-{row.state}", on))
-        changes = change_pieces(row, glyphs, paint, on, files=width >= 34)
-        if not changes:
-            return [blank, status]
-        return [blank, status, (f" {glyphs.dot} ", paint("muted", on)), *changes]
+        begin: list[Piece] = [blank, status, (f" {glyphs.dot} ", paint("muted", on))]
+        changes = change_pieces(row, glyphs, paint, on)
+        if total([*begin, *changes]) >= width:
+            changes = change_pieces(row, glyphs, paint, on, files=False)
+        return [*begin, *changes] if changes else begin[:2]
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,6 +269,7 @@ class SessionStrip(LineView, can_focus=True):
                 (number, paint("muted", on)),
                 (f"{row.sign} ", paint(f"state-{row.state}", on, "b")),
                 (f"{cut(row.name, 16, self.glyphs.ellipsis)} ", paint("foreground", on)),
+                (f"{self.glyphs.bell} " if row.marked else "", paint("warning", on, "b")),
             ]
             length = sum(len(text) for text, _ in chip)
             if used + length > width - 6:

@@ -10,7 +10,7 @@ from widgets.session_rail import Heading, Need, RailItem, SessionRow
 from widgets.top_bar import TopBarValue
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from app.protocol import SessionInfo
     from themes.glyphs import Glyphs
@@ -70,8 +70,10 @@ def is_reviewed(info: SessionInfo) -> bool:
     return is_through(info) and not info.open_units and shown_state(info) == "done"
 
 
-def row_of(info: SessionInfo, number: int, glyphs: Glyphs, now: float) -> SessionRow:
-    """Return the rail's row for a session."""
+def row_of(
+    info: SessionInfo, number: int, glyphs: Glyphs, now: float, *, marked: bool = False
+) -> SessionRow:
+    """Return the rail's row for a session; `marked`: its agent did something unseen."""
     state = shown_state(info)
     return SessionRow(
         key=info.id,
@@ -87,6 +89,7 @@ def row_of(info: SessionInfo, number: int, glyphs: Glyphs, now: float) -> Sessio
         files=info.changes.files,
         message=safe_name(info.message).text if state == "failed" else "",
         live=info.state in LIVE,
+        marked=marked,
     )
 
 
@@ -118,10 +121,12 @@ def rail_items(
     now: float,
     needle: str = "",
     order: str = ORDERS[0],
+    marked: Collection[str] = (),
 ) -> list[RailItem]:
     """Return rows, in the first order under a heading for each workspace.
 
-    `infos` are in the order of their numbers, which is the first one.
+    `infos` are in the order of their numbers, which is the first one; `marked` are the ids of those
+    whose agents did something that nobody has seen.
     """
     items: list[RailItem] = []
     last = ""
@@ -129,7 +134,7 @@ def rail_items(
     if order != ORDERS[0]:
         numbered.sort(key=lambda pair: sort_key(pair[1], order))
     for number, info in numbered:
-        row = row_of(info, number, glyphs, now)
+        row = row_of(info, number, glyphs, now, marked=info.id in marked)
         text = f"{row.name} {row.agent} {row.status} {info.workspace}".lower()
         if needle and needle.lower() not in text:
             continue

@@ -98,6 +98,10 @@ class FleetPanes(WorkScreen):
         """Return what a session's terminal reported."""
         return NO_NEWS
 
+    def marked_sessions(self) -> set[str]:
+        """Return the sessions whose agents did something that nobody has seen."""
+        return {info.id for info in self.sessions if self.news_of(info.id).marked}
+
     # How many
 
     @property

@@ -100,7 +100,9 @@ class FleetScreen(FleetLayout):
     def hints(self) -> list[Hint]:
         """Return the keys that make sense for the session under the cursor."""
         asked = self.ask_strip.shown is not None
-        shown = (hint for hint in super().hints() if hint.enabled)
+        shown = [hint for hint in super().hints() if hint.enabled]
+        if self.prefix_is_on and self.slot_with_keys() is not None:
+            shown.insert(0, Hint("[", "copy mode"))  # the terminal itself acts on that key
         return [hint for hint in shown if asked or hint.action != "answer"]
 
     def owner_hints(self, owner: str) -> tuple[tuple[str, str], list[Hint]]:

@@ -91,7 +91,8 @@ class FleetView(FleetPanes):
         """List the sessions, or those that hold what the filter says."""
         line = self.query_one(LineBar)
         needle = line.text if line.is_open else ""
-        items = rail_items(self.sessions, self.glyphs, time.time(), needle, self.order)
+        marked = self.marked_sessions()
+        items = rail_items(self.sessions, self.glyphs, time.time(), needle, self.order, marked)
         self.rail.empty = "no session holds that" if needle else ""
         self.rail.set_items(items)
         title = [(" SESSIONS", "muted*")]
@@ -107,8 +108,11 @@ class FleetView(FleetPanes):
 
     def show_strip(self) -> None:
         """List the sessions in one line, for narrow screens."""
-        now = time.time()
-        rows = [row_of(info, n, self.glyphs, now) for n, info in enumerate(self.sessions, 1)]
+        now, marked = time.time(), self.marked_sessions()
+        rows = [
+            row_of(info, number, self.glyphs, now, marked=info.id in marked)
+            for number, info in enumerate(self.sessions, 1)
+        ]
         strip = self.query_one("#strip", SessionStrip)
         strip.show(rows, self.rail.current_key or "")
 

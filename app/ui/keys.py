@@ -12,12 +12,15 @@ from typing import TYPE_CHECKING, cast
 from textual.binding import Binding
 
 from app.ui.work_screen import key_name
+from widgets.copy_keys import COPY_KEYS, MOUSE_GESTURES, PREFIX_KEYS, SEARCH_KEYS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from textual.binding import BindingType
     from textual.dom import DOMNode
+
+    from widgets.copy_keys import CopyKey, PrefixKey, SearchKey
 
 INTO_SESSION = "into session"
 """How the keys with a session's number are described."""
@@ -29,6 +32,7 @@ This page is made from the program's own table of keys.
 
 While an agent's screen has the focus, every key goes to the agent. What stays Cloche's: `ctrl+g`
 and then any key of the fleet screen (`ctrl+g` twice sends it once), `alt+1` to `alt+9`, and `f12`.
+A screen that is attached elsewhere is only watched; `ctrl+g` and then `enter` takes it over.
 """
 
 
@@ -96,7 +100,25 @@ def key_groups() -> tuple[KeyGroup, ...]:
         ("After a merge", MergedDialog),
         ("Details of an error", ErrorDialog),
     )
-    return tuple(KeyGroup(title, rows_of(bindings_of(cls))) for title, cls in places)
+    groups = [KeyGroup(title, rows_of(bindings_of(cls))) for title, cls in places]
+    return (*groups[:2], *terminal_groups(), *groups[2:])
+
+
+def terminal_groups() -> tuple[KeyGroup, ...]:
+    """Return what keys and mouse do in an agent's screen besides typing."""
+    tables: tuple[tuple[str, Sequence[CopyKey | PrefixKey | SearchKey]], ...] = (
+        ("In an agent's screen, after ctrl+g", PREFIX_KEYS),
+        ("Copy mode", COPY_KEYS),
+        ("Search in a screen", SEARCH_KEYS),
+    )
+    groups = [KeyGroup(title, tuple(_row(key) for key in keys)) for title, keys in tables]
+    mouse = tuple(KeyRow((gesture.gesture,), gesture.what) for gesture in MOUSE_GESTURES)
+    return (*groups, KeyGroup("Mouse in an agent's screen", mouse))
+
+
+def _row(row: CopyKey | PrefixKey | SearchKey) -> KeyRow:
+    keys = tuple(key_name(key) for key in row.keys)
+    return KeyRow(("1 … 9",) if keys == tuple("123456789") else keys, row.what)
 
 
 def keys_page() -> str:

@@ -33,6 +33,9 @@ KEY_NAMES = {
     "question_mark": "?",
     "colon": ":",
     "exclamation_mark": "!",
+    "circumflex_accent": "^",
+    "dollar_sign": "$",
+    "percent_sign": "%",
     "escape": "esc",
     "pagedown": "pgdn",
     "pageup": "pgup",
@@ -64,6 +67,11 @@ class WorkScreen(SpeakingScreen):
     def __init__(self, glyphs: Glyphs) -> None:
         super().__init__(glyphs)
         self._prefix = False
+
+    @property
+    def prefix_is_on(self) -> bool:
+        """True while the next key is one of Cloche's, whoever has the focus."""
+        return self._prefix
 
     # Frame
 

@@ -23,7 +23,7 @@ from app.services.layouts import (
 if TYPE_CHECKING:
     from pathlib import Path
 
-MINE = Layout(6, 2, True, ("a", "", "b"), "by name", "b")  # noqa: FBT003 - a record, in its order
+MINE = Layout(6, 2, True, ("a", "", "b"), "by name", "b")
 
 
 def test_what_was_written_is_read_again(tmp_path: Path) -> None:

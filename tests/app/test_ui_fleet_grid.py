@@ -10,7 +10,6 @@ from textual.geometry import Size
 from app.services.layouts import Layout, Layouts, read_layout
 from app.ui.app import ClocheApp
 from app.ui.fleet_screen import FleetScreen
-from tests.doubles.feed import FakeFeed
 from tests.doubles.pilots import press, screen_text, settle, until
 from tests.doubles.scenes import WORKSPACE, crowd, sessions, workstation
 from widgets.key_bar import KeyBar
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     from textual.pilot import Pilot
 
     from app.ui.pane_slot import PaneSlot
+    from tests.doubles.feed import FakeFeed
 
 WIDE = (200, 60)
 USUAL = (120, 40)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rich.cells import set_cell_size
 from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
@@ -32,7 +33,37 @@ SCREENS = {
         " ● Running pytest -q",
     ),
     "s2": ("", " Allow command?  pytest -q", "", " 1. Yes   2. Always   3. No"),
+    "s4": (" $ make", " cc -O2 -o parse parse.c", " cc -O2 -o scan scan.c", " $"),
+    "s5": ("", " 日本語の文書 … 12 件", " naïve café — ok", " > _"),
 }
+
+STYLE = Style(color="#d6dbe4", bgcolor="#0e1116")
+
+
+class StillFeed(FakeFeed):
+    """A picture that takes the size of its view, as a terminal does."""
+
+    def __init__(self, lines: tuple[str, ...]) -> None:
+        super().__init__(76, 30)
+        self.lines = lines
+        self.draw()
+
+    def draw(self) -> None:
+        """Draw the picture in the size that the terminal has."""
+        for y in range(self.rows):
+            line = self.lines[y] if y < len(self.lines) else ""
+            text = set_cell_size(line, self.columns)
+            self.strips[y] = Strip([Segment(text, STYLE)], self.columns)
+
+    def resize(self, columns: int, rows: int) -> None:
+        """Draw for another size and say so."""
+        super().resize(columns, rows)
+        size = max(20, columns), max(5, rows)
+        if size != (self.columns, self.rows):
+            self.columns, self.rows = size
+            self.draw()
+            if self.listener is not None:
+                self.listener.feed_resized()
 
 
 class StillTerminals:
@@ -55,10 +86,7 @@ class StillTerminals:
         """Return a view of a picture; the feed stays when its view goes."""
         if session_id in self.feeds:
             return TerminalView(self.feeds[session_id])
-        feed = self.feeds[session_id] = FakeFeed(76, 30)
-        style = Style(color="#d6dbe4", bgcolor="#0e1116")
-        for y, text in enumerate(SCREENS.get(session_id, ("", " $ "))):
-            feed.strips[y] = Strip([Segment(text.ljust(feed.columns), style)], feed.columns)
+        feed = self.feeds[session_id] = StillFeed(SCREENS.get(session_id, ("", " $ ")))
         return TerminalView(feed)
 
     def keys(self, session_id: str) -> list[object]:
