@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 MEMORY = 3 << 30
-"""Address space in bytes: the interpreter and 256 panes of 10 MB scrollback."""
+"""Address space in bytes: the interpreter and 256 panes of 12 MB scrollback."""
 
 PR_SET_DUMPABLE = 4
 
