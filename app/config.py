@@ -5,7 +5,7 @@
     defaults: {memory: 2048, vcpus: 2, scratch: 20, accel: auto, git: full, exclude: ["*.bin"]}
     agents:
       mine: {command: [my-agent, --fast], env: {LANG: C.UTF-8}}
-    ui: {bell: mark}
+    ui: {bell: mark, prefix: ctrl+g, direct_keys: true}
 
 `.cloche.yaml` in the workspace comes with the code and is not trusted: it may only tighten.
 """
@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 from app import config_yaml
 from app.agents import Agent, builtin
+from app.prefix import CHOICES, DEFAULT, PrefixRefused, prefix_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -68,6 +69,10 @@ class Ui:
     """How the workstation behaves."""
 
     bell: Bell = "mark"
+    prefix: str = DEFAULT
+    """The key that Cloche keeps for itself in an agent's screen, by its name in key events."""
+    direct_keys: bool = True
+    """Cloche keeps alt+1 … alt+9 and f12, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,10 +156,27 @@ def _defaults(document: Document, value: Any, at: Key = ("defaults",)) -> Defaul
 def _ui(document: Document, value: Any) -> Ui:
     if value is None:
         return Ui()
-    given = _mapping(document, ("ui",), value, ("bell",))
+    given = _mapping(document, ("ui",), value, ("bell", "prefix", "direct_keys"))
     if given.get("bell") is False:  # YAML takes a bare `off` for false
         given["bell"] = "off"
-    return Ui(bell=cast("Bell", _choice(document, ("ui", "bell"), given, BELLS, Ui().bell)))
+    return Ui(
+        bell=cast("Bell", _choice(document, ("ui", "bell"), given, BELLS, Ui().bell)),
+        prefix=_prefix(document, given.get("prefix", DEFAULT)),
+        direct_keys=_flag(document, ("ui", "direct_keys"), given.get("direct_keys", True)),
+    )
+
+
+def _prefix(document: Document, value: Any) -> str:
+    try:
+        return prefix_key(value)
+    except PrefixRefused as error:
+        raise document.error(("ui", "prefix"), str(error), f"Choose one of: {CHOICES}") from None
+
+
+def _flag(document: Document, key: Key, value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise document.error(key, f"'{key[-1]}' must be true or false")
+    return value
 
 
 def _number(document: Document, key: Key, value: Any, least: int, greatest: int) -> int:
