@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
     from textual import events
     from textual.app import App
+    from textual.screen import Screen
+    from textual.signal import Signal
     from textual.strip import Strip
     from textual.theme import Theme
     from textual.timer import Timer
@@ -71,7 +73,7 @@ class TerminalView(TerminalMessages, Widget, can_focus=True):
     ) -> None:
         super().__init__(name=name, id=id, classes=classes)
         self._feed: PaneFeed | None = None
-        self._shown = True
+        self._shown, self._covered = True, False
         self._scroll = Scroll()
         self._resize_timer: Timer | None = None
         self._told = (0, 0)
@@ -139,7 +141,7 @@ class TerminalView(TerminalMessages, Widget, can_focus=True):
             self._feed = None
 
     def _rate(self) -> FeedRate:
-        if not self._shown:
+        if not self._shown or self._covered:
             return "hidden"
         return "focused" if self.has_focus else "visible"
 
@@ -244,8 +246,10 @@ class TerminalView(TerminalMessages, Widget, can_focus=True):
     # -- drawing -------------------------------------------------------------------------------
 
     def on_mount(self) -> None:
-        """Follow theme changes."""
+        """Follow theme changes, and which screen is on top."""
         self.host.theme_changed_signal.subscribe(self, self._recolour)
+        screens = cast("Signal[Screen[object]]", self.host.screen_change_signal)  # pyright: ignore[reportUnknownMemberType]
+        screens.subscribe(self, self._screen_changed)
 
     def _recolour(self, _theme: Theme) -> None:
         self._painter.recolour()
@@ -316,6 +320,13 @@ class TerminalView(TerminalMessages, Widget, can_focus=True):
     def on_hide(self) -> None:
         """Draw no more."""
         self._shown = False
+        self._tell_rate()
+
+    def _screen_changed(self, _screen: Screen[object]) -> None:
+        """Note whether another screen covers this one; dialogs let it be seen."""
+        stack = self.host.screen_stack
+        seen = next((screen for screen in reversed(stack) if not screen.is_modal), None)
+        self._covered = seen is not self.screen
         self._tell_rate()
 
     def on_unmount(self) -> None:

@@ -77,13 +77,18 @@ def recut(strip: Strip, codes: bytearray, change: Change) -> Strip:
     return Strip(segments, strip.cell_length)
 
 
-def pieces(text: str, codes: bytearray) -> Iterator[tuple[str, int]]:
-    """Yield the parts of a text whose cells have the same code."""
+def pieces(text: str, codes: bytearray) -> list[tuple[str, int]]:
+    """Return the parts of a text whose cells have the same code."""
+    found: list[tuple[str, int]] = []
     at = 0
     for code, group in itertools.groupby(_codes_of(text, codes), key=operator.itemgetter(1)):
         end = max(end for end, _ in group)
-        yield text[at:end], code
+        found.append((text[at:end], code))
         at = end
+    if sum(cell_len(piece) for piece, _ in found) != cell_len(text):
+        # joiners with nothing to join: no text that can be cut
+        return [(text, max(codes, default=0))]
+    return found
 
 
 def _codes_of(text: str, codes: bytearray) -> Iterator[tuple[int, int]]:

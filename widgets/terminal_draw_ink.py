@@ -98,8 +98,8 @@ class Ink:
         return found
 
     def _without(self, style: Style) -> Style:
-        turned = self._is_turned(style) != bool(style.reverse)
-        return style.without_color + Style(reverse=turned or None)
+        reverse = self._is_turned(style) != bool(style.reverse)
+        return style.without_color + Style(reverse=reverse if reverse or style.reverse else None)
 
     def _is_turned(self, style: Style) -> bool:
         """Tell whether text and background are the other way round than on the page."""

@@ -150,3 +150,8 @@ async def mouse(
     await pilot._post_mouse_events(  # pyright: ignore[reportPrivateUsage]
         [kind], TerminalView, (x, y), button, shift, alt, ctrl
     )
+
+
+async def finished(app: TerminalApp) -> None:
+    """Wait until nothing works in the background: a copy was told."""
+    await app.workers.wait_for_complete()  # pyright: ignore[reportUnknownMemberType]

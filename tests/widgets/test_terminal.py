@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from textual.events import Paste
 from textual.geometry import Offset, Region
+from textual.screen import ModalScreen, Screen
 from textual.widgets import Button
 
 from tests.doubles.feed import FakeFeed
@@ -241,6 +242,28 @@ async def test_the_pace_follows_focus_and_sight() -> None:
         await pilot.pause()
         assert feed.told("rate") == ["focused", "visible", "hidden", "visible"]
         assert feed.told("focus")[:2] == [True, False]
+
+
+async def test_a_terminal_that_another_screen_covers_is_hidden_but_not_below_a_dialog() -> None:
+    feed = FakeFeed()
+    app = TerminalApp(feed)
+    async with app.run_test() as pilot:
+        await focused(pilot, app)
+        view = app.view
+        feed.calls.clear()
+        await app.push_screen(ModalScreen[None]())
+        await pilot.pause()
+        assert "hidden" not in feed.told("rate")
+        await app.push_screen(Screen[None]())
+        await pilot.pause()
+        assert feed.told("rate")[-1] == "hidden"
+        await app.pop_screen()
+        await pilot.pause()
+        assert feed.told("rate")[-1] != "hidden"
+        await app.pop_screen()
+        await pilot.pause()
+        assert view.has_focus
+        assert feed.told("rate")[-1] == "focused"
 
 
 async def test_sizes_are_told_once_they_rest() -> None:

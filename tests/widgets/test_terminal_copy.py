@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from textual.events import Paste
 
-from tests.doubles.terminal_app import GrantingFeed, TerminalApp, focused, names, shown
+from tests.doubles.terminal_app import GrantingFeed, TerminalApp, finished, focused, names, shown
 from widgets.copy_keys import COPY_KEY, COPY_KEYS, PREFIX_KEY
 from widgets.terminal import TerminalView
 from widgets.terminal_feed import Cursor, Scroll, View
@@ -197,7 +197,7 @@ async def test_what_is_selected_is_copied_before_copy_mode_ends(key: str) -> Non
     async with app.run_test() as pilot:
         await copying(pilot, app, feed)
         await pilot.press("V", key)
-        await app.workers.wait_for_complete()
+        await finished(app)
         await pilot.pause()
         assert asked == [True], "the selection was gone before its text was asked for"
         assert feed.calls == [("copy_mark", "lines"), ("copy_mode", False)]
@@ -219,7 +219,7 @@ async def test_a_copy_that_is_not_to_be_had_is_said(error: Exception) -> None:
     async with app.run_test() as pilot:
         await copying(pilot, app, feed)
         await pilot.press("v", "y")
-        await app.workers.wait_for_complete()
+        await finished(app)
         await pilot.pause()
         assert app.of(TerminalView.Copied) == []
         (refused,) = app.of(TerminalView.InputRefused)
@@ -234,7 +234,7 @@ async def test_nothing_selected_copies_nothing() -> None:
     async with app.run_test() as pilot:
         await copying(pilot, app, feed)
         await pilot.press("y")
-        await app.workers.wait_for_complete()
+        await finished(app)
         await pilot.pause()
         assert names(app) == ["CopyModeChanged"]
 
@@ -359,7 +359,7 @@ async def test_a_mirror_sends_nothing_but_may_be_searched_and_copied() -> None:
         assert app.view.has_class("-mirrored")
         assert not app.view.has_keys
         await pilot.press("ctrl+g", BACK, "k")
-        assert feed.calls[-1] == ("copy_move", "up", None)
+        assert feed.asked("copy_move") == [("copy_move", "up", None)]
         await pilot.press("q")
         app.view.take_over()
         assert feed.told("take_over") == [()]

@@ -14,7 +14,7 @@ from textual.events import (
 )
 from textual.widgets import Button
 
-from tests.doubles.terminal_app import GrantingFeed, TerminalApp, focused, mouse, names
+from tests.doubles.terminal_app import GrantingFeed, TerminalApp, finished, focused, mouse, names
 from widgets.copy_keys import MOUSE_GESTURES
 from widgets.terminal import TerminalView
 from widgets.terminal_feed import Cursor, Modes, MouseInput, View
@@ -48,7 +48,7 @@ async def press(pilot: Pilot[None], x: int, y: int, button: int = 1, times: int 
 
 
 async def copied(app: TerminalApp) -> list[str]:
-    await app.workers.wait_for_complete()
+    await finished(app)
     return [it.text for it in app.of(TerminalView.Copied) if isinstance(it, TerminalView.Copied)]
 
 
