@@ -16,6 +16,8 @@ SIZE: Final = struct.Struct("<HH")
 NUMBER: Final = struct.Struct("<I")
 STATUS: Final = struct.Struct("<i")
 PROGRAM: Final = struct.Struct("<Q")
+PASSED: Final = struct.Struct("<II")
+NAMED: Final = struct.Struct("<QI")
 HOLDER: Final = struct.Struct("<BH")
 
 SIZE_IS: Final = ord("S")
@@ -27,6 +29,8 @@ RESIZE: Final = ord("W")
 ACK: Final = ord("A")
 PROGRAM_IS: Final = ord("P")
 TAKEN: Final = ord("T")
+COUNTED: Final = ord("M")
+NAME: Final = ord("N")
 HOLD: Final = ord("H")
 
 WATCH, TAKE, WILLING = 0, 1, 2

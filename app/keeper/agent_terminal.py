@@ -25,6 +25,9 @@ RETRY_S: Final = 0.5
 
 DETACH_S: Final = 3.0
 
+ATTACH_S: Final = 10.0
+"""Seconds that input waits for a terminal whose link is being made anew; then it is dropped."""
+
 MAX_VANISHED: Final = 6
 """Looks that must find neither terminal nor status before the agent counts as killed."""
 
@@ -69,6 +72,8 @@ class AgentTerminal:
         self._terminal = terminal
         self._links = links
         self._attached: Terminal | None = None
+        self._changed = asyncio.Event()
+        self._over = False
         self.server: PaneServer | None = None
         self.last_output = time.monotonic()
 
@@ -91,6 +96,13 @@ class AgentTerminal:
 
     async def run(self) -> int:
         """Carry the terminal until the agent has ended; its exit status. Cancel to let go."""
+        try:
+            return await self._run()
+        finally:
+            self._over = True
+            self._changed.set()
+
+    async def _run(self) -> int:
         vanished = 0
         while True:
             with contextlib.suppress(LinkLost):
@@ -114,12 +126,15 @@ class AgentTerminal:
         ssh = await self._links.ssh()
         terminal = await guest_exec.attach(ssh, *self._terminal.size)
         self._attached = terminal
+        self._changed.set()
         try:
             await self._take(await first_words(terminal))
             while data := await terminal.read():
                 await self._take(data)
         finally:
             self._attached = None
+            if not self._over:
+                self._changed.clear()
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(DETACH_S):
                     await terminal.close()
@@ -132,12 +147,16 @@ class AgentTerminal:
             await self.server.room()
 
     async def send(self, data: bytes) -> None:
-        """Send input to the agent; it is dropped while nobody is there to take it."""
-        if self._attached is None:
+        """Send input to the agent; without a terminal it waits for ATTACH_S, then it is dropped."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(ATTACH_S):
+                await self._changed.wait()
+        terminal = self._attached
+        if terminal is None:
             return
         try:
-            self._attached.write(data)
-            await self._attached.drain()
+            terminal.write(data)
+            await terminal.drain()
         except LinkLost:
             return  # the pump sees the same loss and attaches again
 

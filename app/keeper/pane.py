@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from app import pane_frames as frames
 from app.errors import AppError
-from app.keeper.pane_client import Client, Keyboard
+from app.keeper.pane_client import Client, Count, Keyboard
 from app.keeper.pane_holder import Holding
 from app.keeper.peers import PeerListener
 from app.keeper.threads import end_tasks
@@ -40,6 +40,9 @@ CHUNK: Final = 32 << 10
 MIN_SIZE, MAX_SIZE = (2, 1), (1000, 500)
 """Smallest and largest columns and rows that a client may ask for."""
 
+MAX_COUNTS: Final = 256
+"""Clients whose input is remembered to have been passed on."""
+
 RESIZE_S: Final = 0.05
 """Seconds between two changes of the guest's size; of those that come faster the last one counts.
 Each of them makes the program paint and is recorded on disk."""
@@ -53,6 +56,7 @@ class PaneServer:
         self._keyboard = keyboard
         self._clients: set[Client] = set()
         self._holding: Holding[Client] = Holding()
+        self._counts: dict[int, Count] = {}
         self._acked = asyncio.Event()
         self._ended: int | None = None
         self._resized = 0.0
@@ -104,6 +108,7 @@ class PaneServer:
         client = Client(self._record.replay_start(), reader, writer)
         self._clients.add(client)
         self._holding.join(client)
+        self._tell_holding()
         halves = [
             asyncio.create_task(self._send(client)),
             asyncio.create_task(self._receive(client)),
@@ -165,8 +170,10 @@ class PaneServer:
         while True:
             kind, payload = await frames.read_frame(client.reader)
             client.heard = time.monotonic()
-            if kind == frames.INPUT:
-                await client.take(payload)
+            if kind in (frames.INPUT, frames.COUNTED):
+                await client.take(payload, counted=kind == frames.COUNTED)
+            elif kind == frames.NAME and len(payload) == frames.NAMED.size:
+                self._name(client, *frames.NAMED.unpack(payload))
             elif kind == frames.RESIZE and len(payload) == frames.SIZE.size:
                 self._wish(client, *frames.SIZE.unpack(payload))
             elif kind == frames.ACK and len(payload) == frames.NUMBER.size:
@@ -175,6 +182,23 @@ class PaneServer:
                 self._acked.set()
             elif not (kind == frames.HOLD and len(payload) == 1 and self._hold(client, payload[0])):
                 raise AppError("protocol", "A terminal client sent a frame that does not exist.")
+
+    def _name(self, client: Client, name: int, done: int) -> None:
+        """Count a client's input over all its connections, so that none of it is passed on twice.
+
+        It sends again what it does not know to have been passed on; what waits on a connection
+        that it gave up is dropped, what is being passed on counts as done.
+        """
+        count = self._counts.pop(name, None) or Count(done, done)
+        for other in self._clients:
+            if other.count is count and other is not client:
+                other.forget_input()
+                other.count = None
+        count = Count(count.begun, count.begun)
+        self._counts[name] = count
+        while len(self._counts) > MAX_COUNTS:
+            self._counts.pop(next(iter(self._counts)))
+        client.named(count)
 
     def _holds(self, client: Client) -> bool:
         return self._holding.holder is client

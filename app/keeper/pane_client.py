@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
 from app import pane_frames as frames
@@ -12,8 +13,11 @@ from app import pane_frames as frames
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-MAX_INPUT: Final = 512 << 10
+MAX_INPUT: Final = 1 << 20
 """Bytes of one client's input that wait for a guest that does not read; then the client waits."""
+
+OVERHEAD: Final = 64
+"""Bytes that a frame of input counts for besides its payload: an empty one takes memory as well."""
 
 
 class Keyboard(Protocol):
@@ -37,6 +41,15 @@ class Keyboard(Protocol):
         ...
 
 
+@dataclass(slots=True)
+class Count:
+    """Messages of one client, whatever connection it has (modulo 2^32)."""
+
+    begun: int = 0
+    """Passed on, or being passed on: none of these may be sent again."""
+    done: int = 0
+
+
 class Client:
     """Where a connection stands in the record, what it typed, and whether it holds the terminal."""
 
@@ -52,13 +65,17 @@ class Client:
         self.news = asyncio.Event()
         """Set when there may be something to send."""
         self.tell_holding = False
+        self.count: Count | None = None
+        """Set once the client said which one it is."""
         self._asked = False
         self._holding = (False, 0)
         self._program: int | None = None
-        self._input: deque[bytes] = deque()
+        self._input: deque[tuple[bytes, bool]] = deque()
         self._input_bytes = 0
         self._input_changed = asyncio.Event()
-        self._taken = 0
+        self._told = (0, 0)
+        self._passed = 0
+        self._tell_count = False
 
     # -- to the client -----------------------------------------------------------------------
 
@@ -74,9 +91,10 @@ class Client:
 
     def say_rest(self) -> None:
         """Say what was passed on of the input, and who holds the terminal."""
-        if self._taken:
-            self.write(frames.TAKEN, frames.NUMBER.pack(self._taken))
-            self._taken = 0
+        if self._tell_count and self.count is not None:
+            self.write(frames.TAKEN, frames.PASSED.pack(self.count.done, self._passed))
+            self._passed = 0
+            self._tell_count = False
         if self.tell_holding:
             self.tell_holding = False
             self._asked = True
@@ -92,13 +110,25 @@ class Client:
 
     # -- input -------------------------------------------------------------------------------
 
-    async def take(self, data: bytes) -> None:
+    def named(self, count: Count) -> None:
+        """Take which client it is; it is told how many of its messages were passed on."""
+        self.count = count
+        self._tell_count = True
+        self.news.set()
+
+    def forget_input(self) -> None:
+        """Drop what waits: the client came back on another connection and sends it again."""
+        self._input.clear()
+        self._input_bytes = 0
+        self._input_changed.set()
+
+    async def take(self, data: bytes, *, counted: bool) -> None:
         """Take input; waits while too much of it waits already."""
-        while self._input_bytes + len(data) > MAX_INPUT:
+        while self._input_bytes + len(data) + OVERHEAD > MAX_INPUT:
             self._input_changed.clear()
             await self._input_changed.wait()
-        self._input.append(data)
-        self._input_bytes += len(data)
+        self._input.append((data, counted))
+        self._input_bytes += len(data) + OVERHEAD
         self._input_changed.set()
 
     async def pass_on(self, keyboard: Keyboard, holds: Callable[[Client], bool]) -> None:
@@ -110,12 +140,18 @@ class Client:
             while not self._input:
                 self._input_changed.clear()
                 await self._input_changed.wait()
-            data = self._input.popleft()
-            if holds(self):
+            data, counted = self._input.popleft()
+            self._input_bytes -= len(data) + OVERHEAD
+            count = self.count if counted else None
+            if count is not None:
+                count.begun = (count.begun + 1) & 0xFFFFFFFF
+            if data and holds(self):
                 await keyboard.send(data)
-            else:
+            elif data:
                 self.tell_holding = True
-            self._input_bytes -= len(data)
+            if count is not None:
+                count.done = (count.done + 1) & 0xFFFFFFFF
+            self._passed += len(data)
+            self._tell_count = True
             self._input_changed.set()
-            self._taken += len(data)
             self.news.set()

@@ -37,7 +37,7 @@ class Holding(Generic[Client]):
         self._clients[client] = what != WATCH
         if what == TAKE:
             self.holder = client
-        elif what == WATCH and self.holder is client:
+        elif what == WATCH and self.holder == client:
             self.holder = None
         self._fill()
         return True
@@ -45,7 +45,7 @@ class Holding(Generic[Client]):
     def leave(self, client: Client) -> None:
         """Forget a client."""
         self._clients.pop(client, None)
-        if self.holder is client:
+        if self.holder == client:
             self.holder = None
         self._fill()
 

@@ -165,6 +165,8 @@ class Pane(PaneTalk):
         head = wire.OPEN.pack(*self._wish, self._rate, self._active)
         payload = head + self._hub.palette.pack()
         link.send(wire.message(Down.OPEN, self.number, payload), descriptor)
+        name = (self._name + self._queue.epoch) & 0xFFFFFFFFFFFFFFFF
+        self._say(Down.NAME, wire.NAME.pack(name, self._queue.passed_on))
         if self._held and self._active:
             # else whoever else waits for the terminal would have it, for a worker that died
             self._say(Down.HOLD, bytes([TAKE]))

@@ -97,7 +97,10 @@ class InputQueue:
         self._paste_bytes = 0
         self._flying_bytes = 0
         self._taken = 0
-        self._forgotten = 0
+        self._again = self._forgotten = 0
+        self.epoch = 0
+        """Another number after something was forgotten of which nobody knows whether it arrived:
+        the keeper must begin to count anew."""
 
     @property
     def pasting(self) -> int:
@@ -145,6 +148,7 @@ class InputQueue:
             if not isinstance(first, _Pasting):
                 message = first
                 self._waiting.popleft()
+                self._again = max(0, self._again - 1)
             elif self._flying_bytes >= WINDOW:
                 return
             else:
@@ -156,35 +160,60 @@ class InputQueue:
             self._flying_bytes += message.size
             yield message
 
+    @property
+    def passed_on(self) -> int:
+        """How many messages are known to have been passed on since the pane began, modulo 2^32."""
+        return self._taken
+
     def taken(self, count: int) -> bool:
-        """Take how many messages (modulo 2^32) the worker passed on; False when it cannot be."""
+        """Take how many messages the keeper has passed on; False when it cannot be."""
         news = (count - self._taken) & 0xFFFFFFFF
-        if news > self._forgotten + len(self._flying):
+        if news > self._forgotten + len(self._flying) + self._again:
             return False
         self._taken = count
         forgotten = min(news, self._forgotten)
         self._forgotten -= forgotten
         for _ in range(news - forgotten):
-            message = self._flying.popleft()
-            self._flying_bytes -= message.size
+            if self._flying:
+                message = self._flying.popleft()
+                self._flying_bytes -= message.size
+            else:
+                message = self._sent_before()
             if message.kind is not Down.PASTE:
                 self._key_bytes -= message.size
         return True
 
+    def _sent_before(self) -> Message:
+        """Take the first message that was sent by a worker that ended since."""
+        message = self._waiting.popleft()
+        assert isinstance(message, Message)  # `again` put it there
+        self._again -= 1
+        return message
+
     def again(self) -> None:
-        """Begin anew with another worker: what the old one did not pass on waits once more."""
+        """Begin anew with another worker: what was not passed on waits once more.
+
+        The keeper may say that it has passed on some of it before anything is sent.
+        """
+        self.epoch += bool(self._forgotten)
+        self._forgotten = 0
+        self._again += len(self._flying)
         self._waiting.extendleft(reversed(self._flying))
         self._flying.clear()
-        self._flying_bytes = self._taken = self._forgotten = 0
+        self._flying_bytes = 0
 
     def drop(self) -> Dropped:
-        """Forget everything that waits or is on its way and return how much it was."""
+        """Forget everything that waits or is on its way and return how much it was.
+
+        What is on its way may still arrive, and is counted then; it is only not sent again.
+        """
         left = [it for it in (*self._flying, *self._waiting) if isinstance(it, Message)]
         found = Dropped(sum(it.kind is not Down.PASTE for it in left), self.pasting)
-        self._forgotten += len(self._flying)  # the worker may still say that it passed them on
+        self._forgotten += len(self._flying)
+        self.epoch += bool(self._again)
         self._waiting.clear()
         self._flying.clear()
-        self._key_bytes = self._paste_bytes = self._flying_bytes = 0
+        self._key_bytes = self._paste_bytes = self._flying_bytes = self._again = 0
         return found
 
     def cancel_paste(self) -> int:

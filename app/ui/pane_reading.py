@@ -37,14 +37,20 @@ def read_cursor(told: vt.Cursor | None) -> Cursor | None:
 
 def read_modes(modes: vt.Mode) -> Modes:
     """Return the engine's modes as a view sees them."""
-    tracking: MouseTracking = next((name for mode, name in TRACKING if modes & mode), "none")
     return Modes(
-        mouse=tracking,
+        mouse=_tracking(modes),
         alternate=bool(modes & vt.Mode.ALTERNATE),
         bracketed_paste=bool(modes & vt.Mode.BRACKETED_PASTE),
         focus_events=bool(modes & vt.Mode.FOCUS_EVENTS),
         alternate_scroll=bool(modes & vt.Mode.ALTERNATE_SCROLL),
     )
+
+
+def _tracking(modes: vt.Mode) -> MouseTracking:
+    for mode, name in TRACKING:
+        if modes & mode:
+            return name
+    return "none"
 
 
 def read_scroll(scrollback: vt.Scrollback) -> Scroll:

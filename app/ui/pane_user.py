@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
 import time
 from typing import TYPE_CHECKING, Final
 
@@ -61,6 +62,7 @@ class PaneUser(PaneScreen):
         self._active = active
         self._rate = Rate.VISIBLE
         self._queue = InputQueue()
+        self._name = secrets.randbits(63)
         self._held = False
         self._focus: bool | None = None
         self._given_up = False

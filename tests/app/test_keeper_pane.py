@@ -12,6 +12,7 @@ from app import pane_frames as frames
 from app.client.terminal import PaneClient, PaneEvent
 from app.keeper import pane as pane_module
 from app.keeper.pane import PaneServer
+from app.keeper.pane_client import MAX_INPUT
 from app.keeper.terminal_record import TerminalRecord
 
 if TYPE_CHECKING:
@@ -193,4 +194,196 @@ async def test_a_peer_of_another_user_is_closed_at_once(
     monkeypatch.setattr("app.keeper.peers.peer_uid", somebody_else)
     reader, writer = await asyncio.open_unix_connection(bench.path)
     assert await asyncio.wait_for(reader.read(1), 5) == b""
+    writer.close()
+
+
+# -- who holds it ------------------------------------------------------------------------------
+
+
+async def holder(client: PaneClient) -> tuple[bool, int]:
+    event = (await collect(client, "holder"))[-1]
+    return event.holds, event.clients
+
+
+async def typed(bench: Bench) -> bytes:
+    return await asyncio.wait_for(bench.keyboard.sent.get(), 5)
+
+
+async def sized(bench: Bench) -> tuple[int, int]:
+    size = await asyncio.wait_for(bench.keyboard.sizes.get(), 5)
+    bench.record.resize(*size)
+    return size
+
+
+async def test_only_the_holders_input_and_size_count(bench: Bench) -> None:
+    first, second = await PaneClient.open(bench.path), await PaneClient.open(bench.path)
+    first.resize(100, 30)
+    first.take()
+    assert await holder(first) == (True, 2)
+    assert await sized(bench) == (100, 30)
+    second.resize(90, 20)
+    await second.send(b"dropped")
+    assert await holder(second) == (False, 2)
+    await first.send(b"passed on")
+    assert await typed(bench) == b"passed on"
+    second.take()
+    assert await holder(second) == (True, 2)
+    assert await holder(first) == (False, 2)
+    assert await sized(bench) == (90, 20)
+    await first.send(b"dropped")
+    assert await holder(first) == (False, 2)
+    await second.close()
+    assert await holder(first) == (True, 1)
+    assert await sized(bench) == (100, 30)
+    await first.send(b"again")
+    assert await typed(bench) == b"again"
+    assert bench.keyboard.sent.empty()
+    await first.close()
+
+
+async def test_a_client_that_never_asks_gets_nothing_but_output(bench: Bench) -> None:
+    client = await PaneClient.open(bench.path)
+    client.resize(100, 30)
+    await client.send(b"dropped")
+    assert await holder(client) == (False, 1)
+    await bench.print(b"out")
+    assert text(await collect(client, "output")) == b"out"
+    assert bench.keyboard.sent.empty()
+    assert bench.keyboard.sizes.empty()
+    await client.close()
+
+
+async def test_a_thousand_sizes_a_second_come_to_a_few_and_the_last_one_counts(
+    bench: Bench,
+) -> None:
+    client = await PaneClient.open(bench.path)
+    client.take()
+    await holder(client)
+    begin = asyncio.get_running_loop().time()
+    for number in range(1000):
+        client.resize(20 + number % 200, 10 + number % 50)
+    client.resize(77, 33)
+    seen = [await sized(bench)]
+    while seen[-1] != (77, 33):
+        seen.append(await sized(bench))
+    spent = asyncio.get_running_loop().time() - begin
+    assert len(seen) <= 2 + spent / pane_module.RESIZE_S
+    await client.close()
+
+
+# -- input ---------------------------------------------------------------------------------------
+
+
+class StuckKeyboard(Keyboard):
+    """A guest that reads nothing until it is let go."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.go = asyncio.Event()
+        self.begun = asyncio.Event()
+
+    async def send(self, data: bytes) -> None:
+        self.begun.set()
+        await self.go.wait()
+        await super().send(data)
+
+
+async def frame_of(reader: asyncio.StreamReader, kind: int) -> bytes:
+    async with asyncio.timeout(5):
+        while True:
+            found, payload = await frames.read_frame(reader)
+            if found == kind:
+                return payload
+
+
+async def test_input_is_counted_when_it_was_passed_on(bench: Bench) -> None:
+    bench.server._keyboard = keyboard = StuckKeyboard()  # pyright: ignore[reportPrivateUsage]
+    reader, writer = await asyncio.open_unix_connection(bench.path)
+    assert frames.PROGRAM.unpack(await frame_of(reader, frames.PROGRAM_IS)) == (1,)
+    writer.write(frames.frame(frames.NAME, frames.NAMED.pack(99, 5)))
+    assert await passed(reader) == (5, 0)
+    writer.write(frames.frame(frames.HOLD, bytes([frames.TAKE])))
+    writer.write(frames.frame(frames.INPUT, b"abc") + frames.frame(frames.COUNTED, b"de"))
+    writer.write(frames.frame(frames.COUNTED))
+    await frame_of(reader, frames.HOLD)
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(frames.read_frame(reader), 0.1)
+    keyboard.go.set()
+    done = count = 0
+    while done < 7:
+        done, more = await passed(reader)
+        count += more
+    assert (done, count) == (7, 5)
+    writer.close()
+
+
+async def passed(reader: asyncio.StreamReader) -> tuple[int, int]:
+    done, count = frames.PASSED.unpack(await frame_of(reader, frames.TAKEN))
+    return done, count
+
+
+async def test_a_client_that_comes_back_hears_what_was_passed_on(bench: Bench) -> None:
+    """Whether or not the keeper has seen its first connection end; nothing is passed on twice."""
+    bench.server._keyboard = keyboard = StuckKeyboard()  # pyright: ignore[reportPrivateUsage]
+    _, first = await asyncio.open_unix_connection(bench.path)
+    first.write(frames.frame(frames.NAME, frames.NAMED.pack(99, 0)))
+    first.write(frames.frame(frames.HOLD, bytes([frames.TAKE])))
+    for text in (b"a", b"b", b"c"):
+        first.write(frames.frame(frames.COUNTED, text))
+    await asyncio.wait_for(keyboard.begun.wait(), 5)
+    reader, second = await asyncio.open_unix_connection(bench.path)
+    second.write(frames.frame(frames.NAME, frames.NAMED.pack(99, 0)))
+    assert await passed(reader) == (1, 0)
+    second.write(frames.frame(frames.HOLD, bytes([frames.TAKE])))
+    for text in (b"b", b"c"):
+        second.write(frames.frame(frames.COUNTED, text))
+    keyboard.go.set()
+    assert [await asyncio.wait_for(keyboard.sent.get(), 5) for _ in range(3)] == [b"a", b"b", b"c"]
+    while (await passed(reader))[0] != 3:
+        pass
+    assert keyboard.sent.empty()
+    for writer in (first, second):
+        writer.close()
+
+
+async def test_a_guest_that_reads_nothing_does_not_keep_acks_from_being_heard(
+    bench: Bench,
+) -> None:
+    """Or a program that waits until its output is read would never read its input."""
+    bench.server._keyboard = StuckKeyboard()  # pyright: ignore[reportPrivateUsage]
+    client = await PaneClient.open(bench.path)
+    client.take()
+    await client.send(b"x" * (400 << 10))
+    await bench.print(b"y" * (pane_module.HIGH_WATER + 1))
+    read = 0
+    while read < pane_module.HIGH_WATER + 1:
+        read += len((await collect(client, "output"))[-1].data)
+    await asyncio.wait_for(bench.server.room(), 5)
+    await client.close()
+
+
+async def test_input_that_nobody_reads_is_bounded(bench: Bench) -> None:
+    bench.server._keyboard = keyboard = StuckKeyboard()  # pyright: ignore[reportPrivateUsage]
+    client = await PaneClient.open(bench.path)
+    client.take()
+    await holder(client)
+    sending = asyncio.ensure_future(client.send(b"z" * (16 << 20)))
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(asyncio.shield(sending), 0.5)
+    (served,) = bench.server._clients  # pyright: ignore[reportPrivateUsage]
+    assert served._input_bytes <= MAX_INPUT  # pyright: ignore[reportPrivateUsage]
+    keyboard.go.set()
+    await asyncio.wait_for(sending, 10)
+    arrived = 0
+    while arrived < 16 << 20:
+        arrived += len(await keyboard.sent.get())
+    await client.close()
+
+
+async def test_another_program_is_told_to_who_is_connected(bench: Bench) -> None:
+    reader, writer = await asyncio.open_unix_connection(bench.path)
+    assert frames.PROGRAM.unpack(await frame_of(reader, frames.PROGRAM_IS)) == (1,)
+    bench.keyboard.program = 2
+    await bench.print(b"new")
+    assert frames.PROGRAM.unpack(await frame_of(reader, frames.PROGRAM_IS)) == (2,)
     writer.close()

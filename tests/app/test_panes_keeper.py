@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from app.keeper.pane import PaneServer
 from app.keeper.terminal_record import CAPACITY, TerminalRecord
+from app.ui.pane_user import MIRRORED
 from tests.doubles.pane_watch import Watcher, hub_of
 
 if TYPE_CHECKING:
@@ -96,5 +97,90 @@ async def test_a_full_record_is_back_within_a_second_after_the_worker_died(tmp_p
         await watcher.until(lambda: watcher.states[-1:] == ["live"])
         await watcher.until(lambda: watcher.lines() == before)
         assert asyncio.get_running_loop().time() - begin < 1
+    await server.close()
+    record.close()
+
+
+async def test_two_clients_one_holds_the_terminal_and_the_other_mirrors_it(tmp_path: Path) -> None:
+    record = TerminalRecord(tmp_path, 80, 24)
+    keyboard = Keyboard(record)
+    server = keyboard.server = PaneServer(tmp_path / "s", record, keyboard)
+    server.start()
+    async with hub_of() as hub:
+        first = hub.open("one", tmp_path / "s", columns=90, rows=20)
+        one = Watcher(first)
+        await one.until(lambda: (first.columns, first.rows) == (90, 20))
+        second = hub.open("two", tmp_path / "s", columns=70, rows=30)
+        two = Watcher(second)
+        await two.until(lambda: second.mirrored)
+        await two.until(lambda: (second.columns, second.rows) == (90, 20))
+        second.send_key("x", "x")
+        assert two.refused == [MIRRORED]
+        first.send_key("a", "a")
+        await one.shows("a")
+        await two.shows("a")
+
+        second.take_over()
+        await one.until(lambda: first.mirrored)
+        await two.until(lambda: not second.mirrored)
+        await one.until(lambda: (first.columns, first.rows) == (70, 30))
+        second.send_key("b", "b")
+        await one.shows("ab")
+        first.send_key("x", "x")
+        assert keyboard.typed == b"ab"
+
+        # a worker that dies takes nobody's place along
+        assert second.worker_pid is not None
+        os.kill(second.worker_pid, signal.SIGKILL)
+        await two.until(lambda: two.states[-2:] == ["restarting", "live"])
+        second.send_key("c", "c")
+        await one.shows("abc")
+        await one.until(lambda: first.mirrored)
+        assert not second.mirrored
+
+        second.close()
+        await one.until(lambda: not first.mirrored)
+        await one.until(lambda: (first.columns, first.rows) == (90, 20))
+        first.send_key("d", "d")
+        await one.shows("abcd")
+    await server.close()
+    record.close()
+
+
+async def test_who_was_mirrored_does_not_take_the_terminal_by_coming_back(tmp_path: Path) -> None:
+    record = TerminalRecord(tmp_path, 80, 24)
+    keyboard = Keyboard(record)
+    server = keyboard.server = PaneServer(tmp_path / "s", record, keyboard)
+    server.start()
+    async with hub_of() as hub:
+        holder, mirror = (hub.open(name, tmp_path / "s") for name in ("one", "two"))
+        one, two = Watcher(holder), Watcher(mirror)
+        await one.enters("live")
+        await two.enters("live")
+        holder.take_over()
+        await two.until(lambda: mirror.mirrored)
+        assert mirror.worker_pid is not None
+        os.kill(mirror.worker_pid, signal.SIGKILL)
+        await two.until(lambda: two.states[-2:] == ["restarting", "live"])
+        await two.until(lambda: mirror.mirrored)
+        assert not holder.mirrored
+    await server.close()
+    record.close()
+
+
+async def test_who_only_watches_never_gets_the_terminal(tmp_path: Path) -> None:
+    record = TerminalRecord(tmp_path, 80, 24)
+    keyboard = Keyboard(record)
+    server = keyboard.server = PaneServer(tmp_path / "s", record, keyboard)
+    server.start()
+    async with hub_of() as hub:
+        pane = hub.open("one", tmp_path / "s", columns=100, rows=30, active=False)
+        watcher = Watcher(pane)
+        await watcher.enters("live")
+        await keyboard.print(b"seen")
+        await watcher.shows("seen")
+        assert (pane.columns, pane.rows) == (80, 24)
+        pane.set_active(True)
+        await watcher.until(lambda: (pane.columns, pane.rows) == (100, 30))
     await server.close()
     record.close()

@@ -67,7 +67,9 @@ class PaneServer:
         """When set it is told to clients, and input is acknowledged as a keeper does it."""
         self.takes = True
         """False: a guest that reads nothing; what is typed waits until `let_go`."""
-        self.untaken: list[tuple[asyncio.StreamWriter, bytes]] = []
+        self.untaken: list[tuple[asyncio.StreamWriter, str, bytes]] = []
+        self.counts: dict[int, int] = {}
+        self._names: dict[asyncio.StreamWriter, int] = {}
         self.wishes: list[int] = []
         self.exit_status: int | None = None
         self.pid = 0
@@ -160,8 +162,8 @@ class PaneServer:
     def let_go(self) -> None:
         """Read what waits, and from now on everything."""
         self.takes, waiting, self.untaken = True, self.untaken, []
-        for writer, payload in waiting:
-            self._typed(payload, writer)
+        for writer, kind, payload in waiting:
+            self._typed(kind, payload, writer)
 
     def end(self, status: int) -> None:
         """End the terminal."""
@@ -213,18 +215,31 @@ class PaneServer:
             if task is not None:
                 self._tasks.discard(task)
 
-    def _typed(self, payload: bytes, writer: asyncio.StreamWriter) -> None:
+    def _typed(self, kind: str, payload: bytes, writer: asyncio.StreamWriter) -> None:
         self.typed += payload
         if self._pty >= 0:
             os.write(self._pty, payload)
-        if self.program is not None:
-            writer.write(frame("T", struct.pack("<I", len(payload))))
+        name = self._names.get(writer)
+        if name is not None:
+            self.counts[name] += kind == "M"
+            writer.write(frame("T", struct.pack("<II", self.counts[name], len(payload))))
+
+    def _named(self, name: int, count: int, writer: asyncio.StreamWriter) -> None:
+        if self.program is None:
+            return
+        self._names[writer] = name
+        count = self.counts.setdefault(name, count)
+        self.untaken = [it for it in self.untaken if self._names.get(it[0]) != name]
+        writer.write(frame("T", struct.pack("<II", count, 0)))
 
     async def _receive(self, kind: str, payload: bytes, writer: asyncio.StreamWriter) -> None:
-        if kind == "I" and not self.takes:
-            self.untaken.append((writer, payload))
-        elif kind == "I":
-            self._typed(payload, writer)
+        if kind in "IM" and not self.takes:
+            self.untaken.append((writer, kind, payload))
+        elif kind in "IM":
+            self._typed(kind, payload, writer)
+        elif kind == "N":
+            name, count = struct.unpack("<QI", payload)
+            self._named(name, count, writer)
         elif kind == "H":
             self.wishes.append(payload[0])
             writer.write(frame("H", struct.pack("<BH", 1, len(self._writers))))

@@ -18,6 +18,8 @@ SIZE = struct.Struct("<HH")
 COUNT = struct.Struct("<I")
 STATUS = struct.Struct("<i")
 PROGRAM = struct.Struct("<Q")
+PASSED = struct.Struct("<II")
+NAMED = struct.Struct("<QI")
 HOLDER = struct.Struct("<BH")
 
 MAX_PAYLOAD = 65_536
@@ -30,8 +32,12 @@ SIZE_FRAME, OUTPUT, REPLAYED, EXITED = b"S"[0], b"O"[0], b"L"[0], b"X"[0]
 """Types from the keeper: size, output, end of the replay, end of the terminal."""
 
 PROGRAM_FRAME, TAKEN = b"P"[0], b"T"[0]
-"""Types from the keeper: which program runs (a keeper that says so also acknowledges input), and
-bytes of input that were passed on."""
+"""Types from the keeper: which program runs (a keeper that says so also counts input); and how many
+messages of this client were passed on in all, and how many bytes since it was told last."""
+
+COUNTED, NAME = b"M"[0], b"N"[0]
+"""Types from the client: input that ends a message which is counted; which client it is, whatever
+connection it has, and how many of its messages it knows to have been passed on."""
 
 INPUT, RESIZE, ACK = b"I"[0], b"W"[0], b"A"[0]
 """Types from the client: input, resize, bytes of output consumed."""

@@ -9,8 +9,9 @@ blindly. Nothing is ever unpickled.
 
 Down (to the worker): OPEN (one descriptor of a connected `pane.sock` rides along), CLOSE, RESIZE,
 KEY, TEXT, PASTE, MOUSE, FOCUS, SCROLL, ACK, RATE, ACTIVE, PALETTE, COPY, SELECT, COPY_MODE, MOVE,
-MARK, SEARCH, FIND.
-Up: HELLO, FATAL, FRAME, STATE, TITLE, FOLDER, BELL, CLIPBOARD, NOTIFY, PROGRESS, COPIED, ROOM.
+MARK, SEARCH, FIND, HOLD, NAME.
+Up: HELLO, FATAL, FRAME, STATE, TITLE, FOLDER, BELL, CLIPBOARD, NOTIFY, PROGRESS, COPIED, ROOM,
+HOLDER, PROGRAM.
 Frames are laid out in `wire_frame`, what belongs to copy mode, search and pasting in `wire_view`.
 """
 
@@ -66,6 +67,7 @@ class Down(enum.IntEnum):
     SEARCH = 19
     FIND = 20
     HOLD = 21
+    NAME = 22
 
 
 class Up(enum.IntEnum):
@@ -151,8 +153,10 @@ MOUSE = struct.Struct("<BHHBB")
 COPY = struct.Struct("<IBHHHHB")
 """Request, what (see `Copy`), from x, y, to x, y, rectangle: the last five for a range."""
 ROOM = struct.Struct("<II")
-"""How many KEY, TEXT, PASTE and MOUSE messages of this pane since its OPEN were passed on by the
-keeper, or dropped (modulo 2^32); and how many more bytes of input find room."""
+"""How many KEY, TEXT, PASTE and MOUSE messages were passed on by the keeper, or dropped (modulo
+2^32; counted from what NAME said, else from OPEN); and how many more bytes of input find room."""
+NAME = struct.Struct("<QI")
+"""Which client the keeper is to count for, over all its connections, and what was taken so far."""
 HOLDER = struct.Struct("<BH")
 """Whether this client holds the terminal, and how many clients there are."""
 PROGRAM = struct.Struct("<Q")

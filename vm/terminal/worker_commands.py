@@ -23,8 +23,9 @@ VIEW_KINDS = (Down.SELECT, Down.COPY_MODE, Down.MOVE, Down.MARK, Down.SEARCH, Do
 def perform(pane: WorkerPane, kind: int, payload: bytes) -> None:
     """Do what a message says to one pane. Raises WireError when it cannot be read."""
     if kind in INPUT_KINDS:
+        pane.begin_message()
         _type(pane, kind, payload)
-        pane.passage.finish()
+        pane.end_message()
     elif kind == Down.ACK:
         pane.ack(*wire.exactly(wire.NUMBER, payload))
     elif kind == Down.SCROLL:
@@ -91,6 +92,9 @@ def _configure(pane: WorkerPane, kind: int, payload: bytes) -> None:
     elif kind == Down.HOLD:
         (what,) = wire.exactly(wire_view.BYTE, payload)
         pane.hold(what)
+    elif kind == Down.NAME:
+        client, taken = wire.exactly(wire.NAME, payload)
+        pane.name(client, taken)
     elif kind == Down.RATE:
         pane.rate = unpack_rate(payload[0] if len(payload) == 1 else 255)
     elif kind == Down.PALETTE:

@@ -31,15 +31,17 @@ WHEEL_LINES = 3
 
 
 class Passage:
-    """Counts how much of the input the keeper has passed on, in bytes and in messages.
+    """How much of the input the keeper has passed on, in bytes and in messages.
 
-    The screen keeps what is not passed on and sends it again should this worker end.
+    The screen keeps what was not passed on and sends it again should this worker end.
     """
 
     def __init__(self) -> None:
         self.sent = self.taken = self.done = 0
         self.counted = False
-        """The keeper says what it takes; else what it was sent counts as taken."""
+        """The keeper counts what it passes on; else what was written to it counts as taken."""
+        self.awaited = False
+        """The keeper was asked how much it has passed on, and did not answer yet."""
         self._ends: collections.deque[int] = collections.deque()
 
     @property
@@ -48,16 +50,17 @@ class Passage:
         return self.sent - self.taken
 
     def finish(self) -> None:
-        """Count a message that is done when all that was sent until now has been taken."""
-        self._ends.append(self.sent)
-        self._settle()
+        """Count a message that ends here."""
+        if not self.counted:
+            self._ends.append(self.sent)
+            self._settle()
 
-    def take(self, count: int) -> None:
-        """Take that the keeper passed on so many bytes more."""
+    def take(self, done: int, count: int) -> None:
+        """Take how many messages the keeper has passed on, and how many bytes since the last."""
         if count > self.waiting:
             raise stream.StreamError(f"The keeper passed on {count} of {self.waiting} bytes.")
+        self.done, self.awaited = done, False
         self.taken += count
-        self._settle()
 
     def written(self) -> None:
         """Note that everything has been written to the keeper."""
@@ -81,7 +84,8 @@ class PaneInput:
         self.news = News(number)
         self.out = bytearray()
         self.passage = Passage()
-        self._told_done = 0
+        self._told_done: int | None = 0
+        self._message: bytearray | None = None
         self._dirty = self._full = True
 
     # -- the connection ----------------------------------------------------------------------
@@ -125,7 +129,32 @@ class PaneInput:
             self.news.bell()
             return
         self.passage.sent += len(data)
-        self._write(stream.pieces(stream.INPUT, data))
+        if self._message is None:
+            self._write(stream.pieces(stream.INPUT, data))
+        else:
+            self._message += data
+
+    def begin_message(self) -> None:
+        """Collect the input that one message of the screen makes."""
+        self._message = bytearray()
+
+    def end_message(self) -> None:
+        """Send it, if only to have it counted."""
+        data, self._message = bytes(self._message or b""), None
+        if self.passage.counted:
+            last = max(0, (len(data) - 1) // stream.MAX_PAYLOAD) * stream.MAX_PAYLOAD
+            frames = stream.pieces(stream.INPUT, data[:last])
+            self._write(frames + stream.frame(stream.COUNTED, data[last:]))
+        elif data:
+            self._write(stream.pieces(stream.INPUT, data))
+        self.passage.finish()
+
+    def name(self, client: int, taken: int) -> None:
+        """Tell the keeper whose input this is; it answers with what it has passed on already."""
+        self.passage.done = taken
+        self.passage.awaited = True
+        self._told_done = None
+        self._write(stream.frame(stream.NAME, stream.NAMED.pack(client, taken)))
 
     def _answer(self, replies: bytes) -> None:
         """Send the engine's answers to a guest's queries."""
@@ -135,13 +164,13 @@ class PaneInput:
     @property
     def passed_on(self) -> bool:
         """Whether the screen is to be told of input that was passed on."""
-        return self.passage.done != self._told_done
+        return self.passage.done != self._told_done and not self.passage.awaited
 
-    def room(self) -> bytes:
-        """Return the message that tells it."""
+    def tell_room(self) -> None:
+        """Tell it."""
         self._told_done = self.passage.done
         room = max(0, MAX_INPUT - self.passage.waiting)
-        return wire.message(Up.ROOM, self.number, wire.ROOM.pack(self._told_done, room))
+        self.news.add(Up.ROOM, wire.ROOM.pack(self.passage.done, room))
 
     # -- input -------------------------------------------------------------------------------
 
