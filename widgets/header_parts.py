@@ -126,6 +126,7 @@ def _wishes(row: SessionRow, facts: PaneFacts, glyphs: Glyphs, takes: str) -> It
     yield from _name(row, glyphs, NAMES[1:2])
     yield from short[2:]
     yield from _name(row, glyphs, NAMES[2:])
+    yield Wish("status", (Bit(f" {row.status.partition(' for ')[0]}", state),))
     yield Wish("status", (Bit(f" {row.status}", state),))
     yield from long
     if row.files:

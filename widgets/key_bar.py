@@ -89,7 +89,7 @@ class KeyBar(LineView):
         for hint in self.hints:
             pieces = self._pieces(hint)
             length = sum(cells(text) for text, _ in pieces)
-            if used + length > width_left - 1:
+            if used + length > width_left - len(gap):
                 continue
             self._spans.append((used, used + length, hint))
             left += [*pieces, (gap, paint(on="panel"))]
