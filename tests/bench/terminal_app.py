@@ -18,6 +18,8 @@ from textual.app import App
 from textual.binding import Binding, BindingType
 from textual.containers import Grid
 
+from app.ui.app import HOUSEKEEPING_SECONDS
+from app.ui.housekeeping import Housekeeping
 from app.ui.panes import PaneHub
 from tests.doubles.engines import cache_folder
 from tests.doubles.worker_link import LAUNCHER
@@ -41,6 +43,7 @@ class PanesApp(App[None]):
         super().__init__()
         self.hub = PaneHub(cache=cache_folder(), launcher=LAUNCHER)
         self._folder, self._count, self._eager = folder, count, eager
+        self._housekeeping = Housekeeping()
 
     def compose(self) -> ComposeResult:
         with Grid() as grid:
@@ -55,6 +58,8 @@ class PanesApp(App[None]):
         for view, pane in zip(views, panes, strict=True):
             view.attach(pane)
         views[0].focus()
+        self.set_interval(HOUSEKEEPING_SECONDS, self._housekeeping.tick)
+        self.call_after_refresh(self._housekeeping.begin)
         if self._eager:
             self.call_after_refresh(draw_often, panes)
 

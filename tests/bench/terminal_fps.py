@@ -4,8 +4,10 @@
 that repaint at 60 Hz (one pane) or 30 Hz (nine). Updates are counted at the outer terminal by their
 synchronised-update marks. CPU is per cent of one core: `screen` is the program on the terminal,
 `workers` all of its workers together. Goals: one pane of 120x40 at 50 updates a second and at most
-half a core for the screen; nine panes at 30 updates a second. `eager` cases draw all nine as often
-as the one with the keys; else the eight beside it are drawn twelve times a second.
+half a core for the screen; nine panes at 30 updates a second. Cases named `workstation` are the
+whole workstation with its rail and headers; the others are panes and nothing else. In `eager` ones
+all nine are drawn as often as the one with the keys, else the eight beside it twelve times a
+second.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from tests.bench.outer_terminal import OuterTerminal
 from tests.bench.processes import children_of, cpu_seconds
@@ -42,8 +44,8 @@ class Case(NamedTuple):
     """Least updates a second, 0 where there is no goal."""
     percent: int = 0
     """Most per cent of a core for the screen, 0 where there is no goal."""
-    eager: bool = False
-    """Every pane is drawn as often as the one with the keys."""
+    kind: Literal["", "eager", "workstation"] = ""
+    """See above."""
 
     @property
     def rate(self) -> int:
@@ -53,10 +55,19 @@ class Case(NamedTuple):
     @property
     def name(self) -> str:
         """Name in the figures."""
-        eager = ", eager" if self.eager else ""
-        return f"{self.panes} in {self.columns}x{self.rows}, {self.work}{eager}"
+        kind = f", {self.kind}" if self.kind else ""
+        return f"{self.panes} in {self.columns}x{self.rows}, {self.work}{kind}"
+
+    def argv(self, folder: Path) -> list[str]:
+        """Return the program that shows it."""
+        if self.kind == "workstation":
+            program = [str(HERE / "terminal_workstation.py"), str(folder), str(self.panes)]
+        else:
+            program = [str(HERE / "terminal_app.py"), str(folder), str(self.panes), self.kind]
+        return [sys.executable, *program]
 
 
+KINDS: Final[tuple[Literal["eager", "workstation"], ...]] = ("eager", "workstation")
 CASES: Final = (
     Case(1, 120, 40, "full_screen", 50, 50),
     Case(1, 120, 40, "agent", 50, 50),
@@ -68,7 +79,12 @@ CASES: Final = (
         for size in ((360, 120), (200, 60))
         for work in ("full_screen", "agent", "plain_scroll", "truecolor")
     ),
-    *(Case(9, *size, "full_screen", 30, eager=True) for size in ((360, 120), (200, 60))),
+    *(
+        Case(9, *size, "full_screen", 30, kind=kind)
+        for size in ((360, 120), (200, 60))
+        for kind in KINDS
+    ),
+    Case(9, 200, 60, "agent", 30, kind="workstation"),
 )
 
 
@@ -110,13 +126,13 @@ def steps(folder: Path) -> int:
 
 def measure(case: Case, folder: Path) -> dict[str, float]:
     """Run a case once."""
-    argv = [sys.executable, str(HERE / "terminal_app.py"), str(folder), str(case.panes)]
-    argv += ["eager"] * case.eager
     with (
         guests(folder, case.panes, case.work, case.rate),
-        OuterTerminal(argv, case.columns, case.rows, {}) as terminal,
+        OuterTerminal(case.argv(folder), case.columns, case.rows, {}) as terminal,
     ):
         until_drawn(folder, terminal)
+        if case.kind == "workstation":
+            terminal.send(b"1")  # gives the first pane the keys
         terminal.drain(SETTLE_S)
         workers = list(children_of(terminal.pid))
         begin = time.monotonic()

@@ -57,8 +57,8 @@ def truecolor(seed: random.Random, columns: int = 120) -> Iterator[bytes]:
         yield bytes(row) + b"\x1b[0m\r\n"
 
 
-def _process(seed: random.Random, y: int) -> bytes:
-    """One line of a process viewer, addressed, in five styles."""
+def _process(seed: random.Random, y: int, columns: int) -> bytes:
+    """One line of a process viewer, addressed, in five styles; cut so that it never wraps."""
     head = (
         b"\x1b[%d;1H\x1b[38;5;%dm%5d\x1b[39m \x1b[1m%-9s\x1b[0m 20 0 \x1b[36m%5dM\x1b[0m %5d "
         % (
@@ -70,16 +70,17 @@ def _process(seed: random.Random, y: int) -> bytes:
             seed.randrange(9999),
         )
     )
-    tail = b"\x1b[32mS\x1b[0m %4.1f %4.1f \x1b[%d;50H%2d:%02d \x1b[38;5;%dm" % (
+    tail = b"\x1b[32mS\x1b[0m %4.1f %4.1f \x1b[38;5;%dm" % (
         seed.random() * 100,
         seed.random() * 100,
-        y,
-        seed.randrange(60),
-        seed.randrange(60),
         seed.randrange(256),
     )
-    command = b"python3 -m http.server %d --bind 127.0.0.1\x1b[0m\x1b[K" % seed.randrange(65_535)
-    return head + tail + command
+    command = b"%2d:%02d python3 -m http.server %d --bind 127.0.0.1 --directory /workspace/site" % (
+        seed.randrange(60),
+        seed.randrange(60),
+        seed.randrange(65_535),
+    )
+    return place + head + tail + command[: max(0, columns - 50)] + b"\x1b[0m\x1b[K"
 
 
 def _meter(seed: random.Random, y: int) -> bytes:
@@ -99,8 +100,8 @@ def full_screen(seed: random.Random, columns: int = 120, rows: int = 40) -> Iter
     """Yield repaints of a process viewer: every row, no scrolling."""
     while True:
         page = [_meter(seed, y) for y in range(1, 6)]
-        page.append(b"\x1b[6;1H\x1b[30;42m  PID USER  PRI NI VIRT RES S CPU%% MEM%%\x1b[K\x1b[0m")
-        page += [_process(seed, y) for y in range(7, rows + 1)]
+        page.append(b"\x1b[6;1H\x1b[30;42m  PID USER  PRI NI VIRT RES S CPU% MEM%\x1b[K\x1b[0m")
+        page += [_process(seed, y, columns) for y in range(7, rows + 1)]
         yield b"\x1b[?2026h\x1b[H" + b"".join(page) + b"\x1b[?2026l"
 
 
