@@ -105,7 +105,9 @@ class PaneServer:
 
     async def _serve(self, connection: socket.socket) -> None:
         reader, writer = await asyncio.open_unix_connection(sock=connection)
-        client = Client(self._record.replay_start(), reader, writer)
+        place = self._record.replay()
+        client = Client(place.offset, reader, writer)
+        client.prelude = place.prelude
         self._clients.add(client)
         self._holding.join(client)
         self._tell_holding()
@@ -132,6 +134,8 @@ class PaneServer:
         size = self._record.size_at(client.sent)
         client.say_program(self._keyboard.program)
         client.write(frames.SIZE_IS, frames.SIZE.pack(*size))
+        if client.prelude:
+            client.write(frames.OUTPUT, client.prelude)
         live, ended = self._record.end, False
         while True:
             client.news.clear()

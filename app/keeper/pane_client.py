@@ -60,6 +60,8 @@ class Client:
         self.sent = position
         self.acked = position
         self.heard = time.monotonic()
+        self.prelude = b""
+        """What switches the terminal to the moment at which its replay begins."""
         self.size: tuple[int, int] | None = None
         """The size that this client asked for last."""
         self.news = asyncio.Event()

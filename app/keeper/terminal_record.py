@@ -3,6 +3,8 @@
 `terminal.rec` is a header of 32 bytes (magic, capacity, bytes ever written) and the ring itself;
 `terminal.idx` lists offset, time and size at each change of size. The data is written before the
 header that counts it, so a kill at any moment leaves a record that ends a little earlier.
+`terminal.mod` holds places where a replay can begin, with what was switched on there; see
+`terminal_modes`.
 """
 
 from __future__ import annotations
@@ -17,8 +19,10 @@ from typing import TYPE_CHECKING, Final
 
 from app.errors import is_full
 from app.files import write_atomic
+from app.keeper.terminal_modes import STEP, ModeTracker, Place
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 log = logging.getLogger(__name__)
@@ -32,8 +36,16 @@ _SIZE = struct.Struct("<QdHH")
 MAX_SIZES = 4096
 """Changes of size kept; older ones are dropped with the bytes they belong to."""
 
+_PLACE = struct.Struct("<QH")
 _ALIGN = 4096
-"""How far to look for a line's start when the ring has dropped the record's beginning."""
+"""How far to look for a line's start when nothing else is known of the record's beginning."""
+
+MAX_PLACES_BYTES: Final = 64 << 10
+"""Bytes of places that are read back; a tenth of it is what there ever is."""
+
+PLACES_STEP: Final = 1 << 20
+"""Bytes of output between two places that are written down; without them a keeper that starts anew
+would not know what was switched on before the oldest byte that it still has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +64,12 @@ class TerminalRecord:
     def __init__(self, folder: Path, columns: int, rows: int, capacity: int = CAPACITY) -> None:
         self._capacity = capacity
         self._index = folder / "terminal.idx"
+        self._places = folder / "terminal.mod"
         flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
         self._file = os.open(folder / "terminal.rec", flags, 0o600)
         self._end = self._read_header()
         self._sizes = self._read_sizes() or [SizeAt(0, time.time(), columns, rows)]
+        self._modes = self._read_modes()
 
     def _read_header(self) -> int:
         raw = os.pread(self._file, _HEADER.size, 0)
@@ -102,6 +116,10 @@ class TerminalRecord:
             os.pwrite(self._file, data[len(head) :], _HEADER.size)
         self._end += len(data)
         os.pwrite(self._file, _HEADER.pack(_MAGIC, self._capacity, self._end, 0), 0)
+        self._modes.feed(data)
+        self._modes.forget(self.start)
+        if self._end // PLACES_STEP > (self._end - len(data)) // PLACES_STEP:
+            self._write_places()
 
     def resize(self, columns: int, rows: int) -> None:
         """Record a change of size."""
@@ -110,12 +128,7 @@ class TerminalRecord:
         self._sizes.append(SizeAt(self._end, time.time(), columns, rows))
         del self._sizes[:-MAX_SIZES]
         packed = [_SIZE.pack(s.offset, s.when, s.columns, s.rows) for s in self._sizes]
-        try:
-            write_atomic(self._index, b"".join(packed))
-        except OSError as error:
-            if not is_full(error):
-                raise
-            log.warning("a change of the terminal's size could not be written: %s", error)
+        self._write_beside(self._index, b"".join(packed))
 
     def read(self, offset: int, limit: int) -> bytes:
         """Return up to `limit` bytes from `offset` on (which must not be older than `start`)."""
@@ -124,13 +137,54 @@ class TerminalRecord:
         head = os.pread(self._file, min(limit, self._capacity - at), _HEADER.size + at)
         return head
 
-    def replay_start(self) -> int:
-        """Return where a replay begins: the record's beginning, else the first whole line."""
-        start = self.start
-        if start == 0:
-            return 0
-        newline = self.read(start, _ALIGN).find(b"\n")
-        return start + newline + 1
+    def replay(self) -> Place:
+        """Return where a replay begins, and the bytes that switch the terminal to that moment."""
+        place = self._modes.places[0]
+        # one sequence may be longer than the whole ring: then only what follows can be shown
+        return place if place.offset >= self.start else self._modes.now
+
+    def _read_modes(self) -> ModeTracker:
+        """Find out what is switched on, from the oldest place that the ring still holds."""
+        known = [place for place in self._read_places() if self.start <= place.offset <= self._end]
+        oldest = Place(0, b"")
+        if self.start:
+            # of what came before nothing is known; a line's start is the best guess
+            newline = self.read(self.start, _ALIGN).find(b"\n")
+            oldest = known[0] if known else Place(self.start + newline + 1, b"")
+        tracker = ModeTracker(oldest, max(1, min(STEP, self._capacity // 16)))
+        at = oldest.offset
+        while data := self.read(at, 1 << 16):
+            tracker.feed(data)
+            at += len(data)
+        return tracker
+
+    def _read_places(self) -> Iterator[Place]:
+        try:
+            raw = self._places.read_bytes()[:MAX_PLACES_BYTES]
+        except FileNotFoundError:
+            return
+        at = 0
+        while at + _PLACE.size <= len(raw):
+            offset, length = _PLACE.unpack_from(raw, at)
+            at += _PLACE.size
+            yield Place(offset, raw[at : at + length])
+            at += length
+
+    def _write_places(self) -> None:
+        kept: list[Place] = []
+        for place in self._modes.places:
+            if not kept or place.offset >= kept[-1].offset + PLACES_STEP // 2:
+                kept.append(place)
+        packed = [_PLACE.pack(offset, len(prelude)) + prelude for offset, prelude in kept]
+        self._write_beside(self._places, b"".join(packed))
+
+    def _write_beside(self, path: Path, data: bytes) -> None:
+        try:
+            write_atomic(path, data)
+        except OSError as error:
+            if not is_full(error):
+                raise
+            log.warning("%s could not be written: %s", path.name, error)
 
     def size_at(self, offset: int) -> tuple[int, int]:
         """Return the terminal's size when byte `offset` was printed."""

@@ -55,12 +55,46 @@ def test_sizes_belong_to_offsets(tmp_path: Path) -> None:
     again.close()
 
 
-def test_a_replay_starts_with_a_whole_line_once_the_beginning_is_gone(tmp_path: Path) -> None:
+def test_a_replay_starts_at_a_safe_place_once_the_beginning_is_gone(tmp_path: Path) -> None:
     record = TerminalRecord(tmp_path, 80, 24, SMALL)
     record.append(b"one\n")
-    assert record.replay_start() == 0
-    record.append(b"\x1b[31" + b"x" * 40 + b"\n" + b"y" * 40)
-    assert record.replay_start() == record.end - 40
+    assert record.replay() == (0, b"")
+    record.append(b"\x1b[?1049h\x1b[31mtwo" + b"x" * 20)
+    record.append(b"\x1b[32m" + b"y" * 50)
+    place = record.replay()
+    assert record.start <= place.offset <= record.end
+    assert place.prelude == b"\x1b[?1049h"
+    record.close()
+
+
+def test_a_keeper_that_starts_anew_knows_what_was_switched_on_long_ago(tmp_path: Path) -> None:
+    record = TerminalRecord(tmp_path, 80, 24)
+    record.append(b"\x1b[?1049h\x1b[?1003h\x1b]2;a title\x07")
+    for _ in range(150):
+        record.append(b"\x1b[Hsome output that replaces itself\x1b[K" * 1600)
+    wanted = record.replay()
+    assert wanted.offset > 0
+    record.close()
+    again = TerminalRecord(tmp_path, 80, 24)
+    assert again.start <= again.replay().offset < again.start + (2 << 20)
+    assert again.replay().prelude == wanted.prelude
+    assert wanted.prelude == b"\x1b[?1049h\x1b[?1003h\x1b]2;a title\x1b\\"
+    assert again.replay().offset < again.end
+    again.close()
+
+
+def test_one_sequence_that_fills_the_ring_is_swallowed(tmp_path: Path) -> None:
+    record = TerminalRecord(tmp_path, 80, 24, 1 << 20)
+    record.append(b"\x1b[?2004h\x1b_G" + b"A" * 1000)
+    for _ in range(40):
+        record.append(b"A" * 40_000)
+    place = record.replay()
+    assert place == (record.end, b"\x1b[?2004h\x1b_")
+    record.append(b"A" * 100 + b"\x1b\\after\r\n")
+    record.append(b"x" * 100_000)
+    record.append(b"y" * 1_000_000)
+    assert record.start <= record.replay().offset < record.end
+    assert record.replay().prelude == b"\x1b[?2004h"
     record.close()
 
 
