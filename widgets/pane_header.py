@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from widgets.session_rail import SessionRow
 
 TAKES = f"{DEFAULT_PREFIX} enter"
-"""The keys that take over a terminal that is attached elsewhere."""
+"""Those keys with the usual prefix."""
 
 
 class PaneHeader(LineView):
@@ -28,8 +28,10 @@ class PaneHeader(LineView):
     PaneHeader { height: 1; width: 1fr; background: $surface; }
     """
 
-    def __init__(self, *, glyphs: Glyphs, id: str | None = None) -> None:
+    def __init__(self, *, glyphs: Glyphs, takes: str = TAKES, id: str | None = None) -> None:
+        """Show nothing yet; `takes` are the keys that take over a terminal attached elsewhere."""
         super().__init__(glyphs=glyphs, id=id)
+        self._takes = takes
         self.row: SessionRow | None = None
         self.facts = PaneFacts()
 
@@ -53,7 +55,7 @@ class PaneHeader(LineView):
         blank = self.paint(on=on)
         if self.row is None:
             return two_sided([], [], width, blank)
-        left, right = header_parts(self.row, self.facts, self.glyphs, width, TAKES)
+        left, right = header_parts(self.row, self.facts, self.glyphs, width, self._takes)
         return two_sided(
             self._pieces(left, on), self._pieces(right, on), width, blank, self.glyphs.ellipsis
         )

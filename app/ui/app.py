@@ -13,6 +13,8 @@ from textual.signal import Signal
 from textual.worker import Worker, WorkerState
 
 from app.errors import AppError
+from app.prefix import DEFAULT as DEFAULT_PREFIX
+from app.prefix import prefix_name
 from app.services.colours import Colours
 from app.services.layouts import NoLayouts
 from app.ui.failures import told
@@ -23,7 +25,7 @@ from app.ui.messages import SessionsArrived, TaskFailed
 from app.ui.review_screen import ReviewScreen
 from app.ui.theming import install_themes
 from app.ui.turns import Turns
-from app.ui.work_screen import WorkScreen
+from app.ui.work_screen import PREFIX_ID, WorkScreen
 from snapshot.errors import SnapshotError
 from themes.glyphs import ASCII, UNICODE, Glyphs
 from themes.palette import DEFAULT, builtin_palettes
@@ -78,6 +80,8 @@ class ClocheApp(App[None], inherit_bindings=False):
         glyphs: Glyphs = UNICODE,
         theme: str = DEFAULT,
         bell: Bell = "mark",
+        prefix: str = DEFAULT_PREFIX,
+        direct_keys: bool = True,
         layouts: LayoutsPort | None = None,
     ) -> None:
         super().__init__()
@@ -88,6 +92,10 @@ class ClocheApp(App[None], inherit_bindings=False):
         self.glyphs = glyphs
         self.bell_wish = bell
         """What an agent's bell does."""
+        self.prefix, self.prefix_name = prefix, prefix_name(prefix)
+        """The key that stays Cloche's in an agent's screen, and how people write it."""
+        self.direct_keys = direct_keys
+        """Whether alt+1 … alt+9 and f12 stay Cloche's there, too."""
         self.colours = Colours()
         self.strict = bool(os.environ.get("CLOCHE_DEBUG"))
         """Errors that nobody foresaw end the program and show where they came from."""
@@ -103,6 +111,7 @@ class ClocheApp(App[None], inherit_bindings=False):
 
     def on_mount(self) -> None:
         """Begin to follow the sessions."""
+        self.set_keymap({PREFIX_ID: self.prefix})
         self.theme_changed_signal.subscribe(self, self._recolour)
         self.follow_sessions()
         self.start_terminals()
@@ -185,7 +194,7 @@ class ClocheApp(App[None], inherit_bindings=False):
     def action_help(self) -> None:
         """Show every key."""
         if not isinstance(self.screen, HelpScreen):
-            self.push_screen(HelpScreen(type(self.screen), self.glyphs))
+            self.push_screen(HelpScreen(type(self.screen), self.glyphs, self.prefix_name))
 
     def action_leave(self) -> None:
         """End this program; sessions go on."""
@@ -246,14 +255,17 @@ def run_workstation(workspace: Path, *, paths: Paths | None = None) -> int:
     found = paths or RealPaths.from_environment()
     palettes = builtin_palettes()
     palette = palettes.get(os.environ.get("CLOCHE_THEME", DEFAULT), palettes[DEFAULT])
+    ui = load_config(found.config).ui
     app = ClocheApp(
         workspace.resolve(),
         LocalFleet(found),
-        LiveTerminals(found, palette),
+        LiveTerminals(found, palette, prefix=ui.prefix, direct_keys=ui.direct_keys),
         glyphs=glyphs_of_environment(),
         theme=palette.name,
         layouts=Layouts(found.state / "layouts"),
-        bell=load_config(found.config).ui.bell,
+        bell=ui.bell,
+        prefix=ui.prefix,
+        direct_keys=ui.direct_keys,
     )
     return run_app(app)
 

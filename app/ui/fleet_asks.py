@@ -46,7 +46,7 @@ class FleetAsks(TerminalEvents):
 
     def compose_body(self) -> ComposeResult:
         """Put the strip over the screen."""
-        yield AskStrip(glyphs=self.glyphs, opener="ctrl+g e", id="ask")
+        yield AskStrip(glyphs=self.glyphs, opener=f"{self.cloche.prefix_name} e", id="ask")
         yield from super().compose_body()
 
     @property

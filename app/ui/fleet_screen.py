@@ -13,7 +13,6 @@ from app.ui.fleet_panes import RAIL_FROM, WIDE_FROM
 from widgets.key_bar import Hint
 from widgets.line_bar import LineBar
 from widgets.line_list import LineList
-from widgets.pane_header import TAKES
 from widgets.terminal import TerminalView
 
 if TYPE_CHECKING:
@@ -115,7 +114,8 @@ class FleetScreen(FleetLayout):
             return ("copy mode", "accent"), COPY_HINTS
         if slot.mirrored:
             text = f"{self.glyphs.mirror} {owner} is attached elsewhere"
-            return (text, "warning"), [Hint(TAKES, "take it", "enter_pane"), *hints]
+            takes = Hint(f"{self.cloche.prefix_name} enter", "take it", "enter_pane")
+            return (text, "warning"), [takes, *hints]
         return lead, hints
 
     def action_next_need(self) -> None:

@@ -34,14 +34,16 @@ class HelpScreen(ModalScreen[None]):
         Binding("k,up", "scroll(-1)", "up", show=False, id="help.up"),
     ]
 
-    def __init__(self, below: type[Screen[object]], glyphs: Glyphs) -> None:
+    def __init__(self, below: type[Screen[object]], glyphs: Glyphs, prefix: str) -> None:
+        """`prefix`: how the user's own prefix is written."""
         super().__init__()
+        self.prefix = prefix
         self.below = below
         self.glyphs = glyphs
 
     def compose(self) -> ComposeResult:
         """Yield the groups, and what the signs mean."""
-        groups = key_groups()
+        groups = key_groups(self.prefix)
         first = "Review" if self.below.__name__ == "ReviewScreen" else "Fleet"
         ordered = sorted(groups, key=lambda group: group.title != first)
         with Vertical(classes="dialog -wide"):

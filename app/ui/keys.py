@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, cast
 
 from textual.binding import Binding
 
+from app.prefix import DEFAULT
 from app.ui.work_screen import key_name
 from widgets.copy_keys import COPY_KEYS, MOUSE_GESTURES, PREFIX_KEYS, SEARCH_KEYS
 
@@ -75,8 +76,8 @@ def bindings_of(cls: type[DOMNode]) -> list[BindingType]:
     return cast("list[BindingType]", cls.__dict__.get("BINDINGS", []))
 
 
-def key_groups() -> tuple[KeyGroup, ...]:
-    """Return every group, in the order in which people meet them."""
+def key_groups(prefix: str = DEFAULT) -> tuple[KeyGroup, ...]:
+    """Return every group, in the order in which people meet them, with the user's own prefix."""
     from app.ui.dialogs import MergedDialog, MergeDialog, NewSessionDialog
     from app.ui.error_dialog import ErrorDialog
     from app.ui.fleet_screen import FleetScreen
@@ -101,7 +102,16 @@ def key_groups() -> tuple[KeyGroup, ...]:
         ("Details of an error", ErrorDialog),
     )
     groups = [KeyGroup(title, rows_of(bindings_of(cls))) for title, cls in places]
-    return (*groups[:2], *terminal_groups(), *groups[2:])
+    ordered = (*groups[:2], *terminal_groups(), *groups[2:])
+    return tuple(_with_prefix(group, prefix) for group in ordered)
+
+
+def _with_prefix(group: KeyGroup, prefix: str) -> KeyGroup:
+    rows = tuple(
+        KeyRow(tuple(key.replace(DEFAULT, prefix) for key in row.keys), row.what)
+        for row in group.rows
+    )
+    return KeyGroup(group.title.replace(DEFAULT, prefix), rows)
 
 
 def terminal_groups() -> tuple[KeyGroup, ...]:

@@ -9,7 +9,7 @@ from textual.color import Color
 from app.ui.pane_understudy import Understudy
 from app.ui.panes import PaneHub
 from vm.terminal.palette import RGB, TerminalPalette
-from widgets.terminal import TerminalView
+from widgets.terminal import DEFAULT_PASSTHROUGH, DEFAULT_PREFIX, TerminalView
 
 if TYPE_CHECKING:
     from textual.widget import Widget
@@ -23,8 +23,17 @@ if TYPE_CHECKING:
 class LiveTerminals:
     """Opens a pane for a session when it is first looked at and keeps it."""
 
-    def __init__(self, paths: Paths, palette: Palette) -> None:
+    def __init__(
+        self,
+        paths: Paths,
+        palette: Palette,
+        *,
+        prefix: str = DEFAULT_PREFIX,
+        direct_keys: bool = True,
+    ) -> None:
         self._paths = paths
+        self._prefix = prefix
+        self._passthrough = DEFAULT_PASSTHROUGH if direct_keys else frozenset[str]()
         self._hub = PaneHub(
             cache=paths.cache, palette=terminal_palette(palette), native=palette.ansi
         )
@@ -42,7 +51,7 @@ class LiveTerminals:
             socket = self._paths.sockets(session_id) / "pane.sock"
             pane = self._panes[session_id] = self._hub.open(session_id, socket)
             pane.understudy = Understudy(session_id, lambda: self._ear)
-        return TerminalView(pane)
+        return TerminalView(pane, prefix=self._prefix, passthrough=self._passthrough)
 
     def forget(self, session_id: str) -> None:
         """End this client of the session's terminal."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from textual.containers import Vertical
 from textual.message import Message
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from textual.widget import Widget
 
     from app.protocol import SessionInfo
+    from app.ui.app import ClocheApp
     from app.ui.pane_news import PaneNews
     from themes.glyphs import Glyphs
     from widgets.session_rail import SessionRow
@@ -75,7 +76,8 @@ class PaneSlot(Vertical):
 
     def compose(self) -> ComposeResult:
         """Begin with the placard; the terminal comes when there is one."""
-        yield PaneHeader(glyphs=self.glyphs)
+        app = cast("ClocheApp", self.app)  # pyright: ignore[reportUnknownMemberType]
+        yield PaneHeader(glyphs=self.glyphs, takes=f"{app.prefix_name} enter")
         yield Placard()
 
     def on_mount(self) -> None:

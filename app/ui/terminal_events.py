@@ -37,8 +37,6 @@ SOUND_SECONDS = 1.0
 SHOW_SECONDS = 0.2
 """News reach the screen no more often: a title that spins must not draw the rail all the time."""
 
-LINK_HINT = "ctrl+g y copies the address"
-
 
 class TerminalEvents(FleetTasks):
     """Takes what terminals report, keeps it by session, and speaks of it."""
@@ -206,7 +204,11 @@ class TerminalEvents(FleetTasks):
         self.put_on_clipboard(message.text)
         lines = message.text.count("\n") + 1
         what = f"{lines} lines" if lines > 1 else size_words(len(message.text))
-        self.say(f"{what} copied", "ctrl+g ] pastes it into an agent's screen", "done")
+        self.say(
+            f"{what} copied",
+            f"{self.cloche.prefix_name} ] pastes it into an agent's screen",
+            "done",
+        )
 
     def put_on_clipboard(self, text: str) -> None:
         """Ask the user's terminal to take a text, and keep it for pasting here."""
@@ -215,11 +217,12 @@ class TerminalEvents(FleetTasks):
 
     def action_paste_copied(self) -> None:
         """Paste what was copied last into the terminal that has the keys."""
-        view = self.focused
+        view, prefix = self.focused, self.cloche.prefix_name
         if not isinstance(view, TerminalView):
-            self.say("No agent's screen has the keys.", "enter goes into one, then ctrl+g ] pastes")
+            hint = f"enter goes into one, then {prefix} ] pastes"
+            self.say("No agent's screen has the keys.", hint)
         elif not self.cloche.clipboard:
-            self.say("Nothing was copied here yet.", "ctrl+g [ copies from an agent's screen")
+            self.say("Nothing was copied here yet.", f"{prefix} [ copies from an agent's screen")
         else:
             view.paste(self.cloche.clipboard)
 
@@ -230,7 +233,7 @@ class TerminalEvents(FleetTasks):
         self._link = message.uri
         host = urlsplit(message.uri).hostname or "nowhere"
         text = f"Link to {safe_name(host).text}: {safe_name(message.uri).text}"
-        self.say(text, LINK_HINT, whole=True)
+        self.say(text, f"{self.cloche.prefix_name} y copies the address", whole=True)
 
     def action_copy_link(self) -> None:
         """Copy the address of the link that was clicked last."""

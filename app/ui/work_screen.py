@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from app.protocol import SessionInfo
     from themes.glyphs import Glyphs
 
+PREFIX_ID = "app.prefix"
+"""The binding whose key the user may choose; what stands there is the usual one."""
+
 KEY_NAMES = {
     "left_square_bracket": "[",
     "right_square_bracket": "]",
@@ -59,7 +62,7 @@ class WorkScreen(SpeakingScreen):
             "Cloche's keys",
             show=False,
             tooltip="Then any key of Cloche, also from inside an agent's screen",
-            id="app.prefix",
+            id=PREFIX_ID,
         ),
         Binding("escape", "dismiss_notice", "close the notice", show=False, id="app.close-notice"),
     ]
@@ -114,7 +117,8 @@ class WorkScreen(SpeakingScreen):
             if not issubclass(cls, WorkScreen):
                 break
             for binding in Binding.make_bindings(cls.__dict__.get("BINDINGS", ())):
-                found.setdefault(binding.key, binding)
+                key = self.cloche.prefix if binding.id == PREFIX_ID else binding.key
+                found.setdefault(key, binding)
         return found
 
     def hints(self) -> list[Hint]:
@@ -138,7 +142,7 @@ class WorkScreen(SpeakingScreen):
         help_hint = Hint("?", "help", "app.help")
         owner = self.focus_owner()
         if self._prefix:
-            bar.show(self.hints(), help_hint, lead=("ctrl+g", "warning"))
+            bar.show(self.hints(), help_hint, lead=(self.cloche.prefix_name, "warning"))
         elif owner:
             lead, own = self.owner_hints(owner)
             bar.show(own, None, lead=lead)
@@ -147,11 +151,12 @@ class WorkScreen(SpeakingScreen):
 
     def owner_hints(self, owner: str) -> tuple[tuple[str, str], list[Hint]]:
         """Return who gets the keys, with a token, and the keys that stay Cloche's meanwhile."""
-        own = [
-            Hint("ctrl+g", "then a key of Cloche"),
-            Hint("f12", "leave", "leave_pane"),
-            Hint("alt+1-9", "session"),
-        ]
+        prefix = self.cloche.prefix_name
+        own = [Hint(prefix, "then a key of Cloche")]
+        if self.cloche.direct_keys:
+            own += [Hint("f12", "leave", "leave_pane"), Hint("alt+1-9", "session")]
+        else:
+            own += [Hint(f"{prefix} f12", "leave", "leave_pane"), Hint(f"{prefix} 1-9", "session")]
         return (f"{self.glyphs.keys} keys go to {owner}", "accent"), own
 
     @on(KeyBar.Pressed)
@@ -190,8 +195,9 @@ class WorkScreen(SpeakingScreen):
         """Do what a key of this screen does, whoever has the focus."""
         binding = self.table().get(key)
         if binding is None:
-            if key not in ("escape", "ctrl+g"):
-                self.say(f"ctrl+g {key_name(key)} does nothing here.", "ctrl+g ? shows all keys")
+            if key not in ("escape", self.cloche.prefix):
+                name = self.cloche.prefix_name
+                self.say(f"{name} {key_name(key)} does nothing here.", f"{name} ? shows all keys")
             return False
         await self.run_action(binding.action)
         return True

@@ -10,7 +10,7 @@ from rich.style import Style
 from textual.strip import Strip
 
 from tests.doubles.feed import FakeFeed
-from widgets.terminal import TerminalView
+from widgets.terminal import DEFAULT_PASSTHROUGH, DEFAULT_PREFIX, TerminalView
 
 if TYPE_CHECKING:
     from textual.widget import Widget
@@ -69,7 +69,10 @@ class StillFeed(FakeFeed):
 class StillTerminals:
     """Makes real views of feeds that show a still picture and note what they are told."""
 
-    def __init__(self) -> None:
+    def __init__(
+        self, *, prefix: str = DEFAULT_PREFIX, passthrough: frozenset[str] = DEFAULT_PASSTHROUGH
+    ) -> None:
+        self._keys = prefix, passthrough
         self.feeds: dict[str, FakeFeed] = {}
         self.forgotten: list[str] = []
         self.closed = False
@@ -85,9 +88,13 @@ class StillTerminals:
     def view(self, session_id: str) -> Widget:
         """Return a view of a picture; the feed stays when its view goes."""
         if session_id in self.feeds:
-            return TerminalView(self.feeds[session_id])
+            return self._view(self.feeds[session_id])
         feed = self.feeds[session_id] = StillFeed(SCREENS.get(session_id, ("", " $ ")))
-        return TerminalView(feed)
+        return self._view(feed)
+
+    def _view(self, feed: FakeFeed) -> Widget:
+        prefix, passthrough = self._keys
+        return TerminalView(feed, prefix=prefix, passthrough=passthrough)
 
     def keys(self, session_id: str) -> list[object]:
         """Return the keys that a session's agent was given."""
