@@ -59,16 +59,13 @@ def truecolor(seed: random.Random, columns: int = 120) -> Iterator[bytes]:
 
 def _process(seed: random.Random, y: int, columns: int) -> bytes:
     """One line of a process viewer, addressed, in five styles; cut so that it never wraps."""
-    head = (
-        b"\x1b[%d;1H\x1b[38;5;%dm%5d\x1b[39m \x1b[1m%-9s\x1b[0m 20 0 \x1b[36m%5dM\x1b[0m %5d "
-        % (
-            y,
-            seed.randrange(256),
-            seed.randrange(99_999),
-            seed.choice([b"root", b"www-data", b"nobody"]),
-            seed.randrange(9999),
-            seed.randrange(9999),
-        )
+    place = b"\x1b[%d;1H" % y
+    head = b"\x1b[38;5;%dm%5d\x1b[39m \x1b[1m%-9s\x1b[0m 20 0 \x1b[36m%5dM\x1b[0m %5d " % (
+        seed.randrange(256),
+        seed.randrange(99_999),
+        seed.choice([b"root", b"www-data", b"nobody"]),
+        seed.randrange(9999),
+        seed.randrange(9999),
     )
     tail = b"\x1b[32mS\x1b[0m %4.1f %4.1f \x1b[38;5;%dm" % (
         seed.random() * 100,
