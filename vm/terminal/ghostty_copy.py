@@ -100,7 +100,7 @@ class CopyMode:
         if self._search is not None:
             for number, match in self._search.between(top, top + height - 1):
                 kind = MarkKind.CURRENT if number == self._match else MarkKind.MATCH
-                spans.append((kind, match))
+                spans.append((kind, whole_characters(self.text, match)))
         return page_marks(spans, top, (self.text.columns, height))
 
     # -- moving ------------------------------------------------------------------------------

@@ -107,7 +107,8 @@ class Search:
         batch, self._waiting = waiting[:BATCH], waiting[BATCH:]
         self._kept += [span for span in batch if not self._exact or self._same_case(span)]
         if not self._waiting:
-            self.matches = self._kept[::-1]
+            # some are told twice, where the searches of screen and scrollback meet
+            self.matches = sorted(set(self._kept))
             self.done = True
 
     def _same_case(self, span: Span) -> bool:
