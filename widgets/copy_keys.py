@@ -101,8 +101,8 @@ COPY_KEYS: tuple[CopyKey, ...] = (
     CopyKey(("y", "enter"), "copy", "copy what is selected, and leave"),
     CopyKey(("slash",), "search", "search down"),
     CopyKey(("question_mark",), "search", "search up", direction="backwards"),
-    CopyKey(("n",), "find", "to the next match"),
-    CopyKey(("N",), "find", "to the match before", direction="backwards"),
+    CopyKey(("n",), "find", "to the next match, in the direction of the search"),
+    CopyKey(("N",), "find", "to the match before it", direction="backwards"),
     CopyKey(("escape",), "escape", "take the selection away, else leave"),
     CopyKey(("q",), "leave", "leave copy mode"),
 )
@@ -126,8 +126,8 @@ PREFIX_KEY: dict[str, PrefixKey] = {key: row for row in PREFIX_KEYS for key in r
 SEARCH_KEYS: tuple[SearchKey, ...] = (
     SearchKey(("enter",), "keep", "keep the matches, n and N step; empty: search the last text"),
     SearchKey(("escape", "ctrl+c"), "cancel", "end the search"),
-    SearchKey(("down", "ctrl+n"), "next", "to the next match"),
-    SearchKey(("up", "ctrl+p"), "previous", "to the match before"),
+    SearchKey(("down", "ctrl+n"), "next", "to the match below"),
+    SearchKey(("up", "ctrl+p"), "previous", "to the match above"),
     SearchKey(("backspace", "ctrl+h"), "erase", "erase a character; in an empty line: close it"),
     SearchKey(("delete", "ctrl+d"), "erase_next", "erase the character under the cursor"),
     SearchKey(("ctrl+w", "alt+backspace"), "erase_word", "erase a word"),

@@ -144,7 +144,8 @@ class CopyMode:
             self._open_line(row.direction)
         elif row.action == "find":
             for _ in range(count or 1):
-                feed.find_next(backwards=row.direction != self._direction)
+                # n goes on in the search's own direction, N against it
+                feed.find_next(backwards=row.direction == "backwards")
         elif row.action == "copy" and self._selected:
             self.copy(leave=True)
         elif row.action == "escape" and self._selected:

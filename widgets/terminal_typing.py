@@ -12,7 +12,6 @@ if TYPE_CHECKING:
 
     from widgets.copy_keys import PrefixKey
     from widgets.terminal import TerminalView
-    from widgets.terminal_feed import PaneFeed
 
 
 class TerminalTyping:
@@ -82,7 +81,7 @@ class TerminalTyping:
     def _type(self, event: events.Key) -> None:
         feed = self._view.feed
         if feed is not None and not feed.mirrored:
-            self._back_to_guest(feed)
+            self._back_to_guest()
             feed.send_key(event.key, event.character)
 
     def paste(self, text: str) -> None:
@@ -91,14 +90,10 @@ class TerminalTyping:
         if feed is None or not text or self._view.copying_mode.paste(text):
             return
         if not feed.mirrored:
-            self._back_to_guest(feed)
+            self._back_to_guest()
             feed.send_paste(text)
 
-    def _back_to_guest(self, feed: PaneFeed) -> None:
-        """Leave copy mode, selection and scrollback, as everything typed does."""
+    def _back_to_guest(self) -> None:
+        """Leave copy mode; the engine ends selection and scrollback when something is typed."""
         self._view.copying_mode.leave()
-        if feed.view.selected:
-            feed.select_none()
-        if not feed.scroll.at_end:
-            feed.scroll_to_end()
         self._view.touch_blink()

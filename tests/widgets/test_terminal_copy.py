@@ -334,17 +334,6 @@ async def test_pasting_ends_copy_mode() -> None:
         assert feed.calls == [("copy_mode", False), ("paste", "text")]
 
 
-async def test_typing_ends_selection_and_scrollback() -> None:
-    feed = GrantingFeed()
-    app = TerminalApp(feed)
-    async with app.run_test() as pilot:
-        await focused(pilot, app)
-        feed.view, feed.scroll = View(selected=True), Scroll(5, 100, at_end=False)
-        feed.calls.clear()
-        await pilot.press("x")
-        assert feed.calls == [("select_none",), ("scroll", 0), ("key", "x")]
-
-
 async def test_a_mirror_sends_nothing_but_may_be_searched_and_copied() -> None:
     feed = GrantingFeed()
     feed.mirrored = True

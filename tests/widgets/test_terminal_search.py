@@ -110,7 +110,7 @@ async def test_typing_edits_the_search_and_enter_keeps_it() -> None:
         assert feed.told("key") == []
 
 
-async def test_a_search_up_turns_n_round() -> None:
+async def test_in_a_search_up_the_arrows_keep_their_sense() -> None:
     feed = GrantingFeed()
     app = TerminalApp(feed)
     async with app.run_test() as pilot:
@@ -118,8 +118,9 @@ async def test_a_search_up_turns_n_round() -> None:
         await pilot.press("ctrl+g", "left_square_bracket", "question_mark", "x")
         assert shown(app, 9).text.startswith("?x")
         assert feed.told("search") == [("x", True)]
-        await pilot.press("up", "enter", "n", "N")
-        assert feed.told("find_next") == [False, True, False]
+        # what is asked for is relative to the search: on (False) or back (True)
+        await pilot.press("up", "down", "enter", "n", "N")
+        assert feed.told("find_next") == [False, True, False, True]
 
 
 async def test_an_empty_line_searches_the_last_text_again_and_backspace_closes_it() -> None:
