@@ -8,6 +8,7 @@ what stands beside the pane.
 from __future__ import annotations
 
 import functools
+import os
 from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
@@ -26,6 +27,7 @@ from vm.terminal.screen import (
     UNDERLINE_SHIFT,
     Attribute,
 )
+from widgets.terminal_draw_underline import knows_underlines, underlined
 
 if TYPE_CHECKING:
     from vm.terminal.palette import RGB, TerminalPalette
@@ -72,6 +74,7 @@ class StripMaker:
         self._foreground = None if native else _rgb(palette.foreground)
         self._background = None if native else _rgb(palette.background)
         self._styles: dict[bytes, Style] = {}
+        self._fine_lines = knows_underlines(os.environ)
 
     def strip(self, row: Row, columns: int) -> Strip:
         """Return a row as a strip of exactly `columns` cells."""
@@ -101,9 +104,9 @@ class StripMaker:
         return found
 
     def _make(self, packed: bytes) -> Style:
-        bits, foreground, background, _ = STYLE.unpack(packed)
+        bits, foreground, background, line = STYLE.unpack(packed)
         underline = bits >> UNDERLINE_SHIFT & UNDERLINE_MASK
-        return Style(
+        style = Style(
             color=self._color(foreground, self._foreground),
             bgcolor=self._color(background, self._background),
             bold=bool(bits & Attribute.BOLD) or None,
@@ -117,6 +120,11 @@ class StripMaker:
             underline=(underline not in (0, 2)) or None,
             underline2=(underline == 2) or None,
         )
+        if self._fine_lines and (underline > 2 or (underline and line)):
+            color = self._color(line, None)
+            rgb = color.get_truecolor() if color is not None else None
+            return underlined(style, underline, rgb)
+        return style
 
     def _color(self, packed: int, default: Color | None) -> Color | None:
         if packed & COLOR_RGB:

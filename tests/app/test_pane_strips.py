@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
-from rich.color import ColorType
+from rich.color import ColorSystem, ColorType
+from textual.strip import Strip
 
 from app.ui.pane_strips import StripMaker, fit
 from vm.terminal.palette import TerminalPalette
@@ -86,6 +87,19 @@ def test_attributes() -> None:
     assert all((*flags, made.strike, made.overline, made.underline2))
     assert not made.underline
     assert StripMaker(PALETTE).style(style(3 << 8)).underline
+
+
+def test_underlines_are_as_fine_as_the_outer_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    curly_red = STYLE.pack(3 << 8, 0, 0, COLOR_RGB | 0xFF0000)
+    plain = StripMaker(PALETTE).style(curly_red)
+    assert Strip.render_style(plain, "x", ColorSystem.TRUECOLOR).startswith("\x1b[4;38;2;")
+    monkeypatch.setenv("TERM", "xterm-kitty")
+    monkeypatch.setenv("COLORTERM", "truecolor")
+    fine = StripMaker(PALETTE).style(curly_red)
+    assert Strip.render_style(fine, "x", ColorSystem.TRUECOLOR).endswith(
+        ";4:3;58:2::255:0:0mx\x1b[0m"
+    )
+    assert fine == plain, "pictures and marks see a plain line"
 
 
 @given(
