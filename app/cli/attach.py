@@ -1,7 +1,8 @@
-"""`cloche attach`: the agent's terminal in this one, raw; ctrl+g d leaves it.
+"""`cloche attach`: the agent's terminal in this one, raw; the prefix and d leaves it.
 
 Attaching takes the terminal, so the guest has this one's size; another client may take it over, and
-ctrl+g t takes it back. With `--read-only` it is only watched, at whatever size its holder gave it.
+the prefix and t takes it back. With `--read-only` it is only watched, at whatever size its holder
+gave it.
 """
 
 from __future__ import annotations
@@ -17,12 +18,15 @@ import termios
 import tty
 from typing import TYPE_CHECKING, Final
 
+from app.cli.attach_keys import PrefixFinder
 from app.cli.filter import OutputFilter
 from app.client import fleet
 from app.client.session import SessionClient
 from app.client.terminal import PaneClient
+from app.config import load_config
 from app.errors import EXIT_DONE, AppError
 from app.paths import Paths
+from app.prefix import prefix_name
 
 if TYPE_CHECKING:
     import argparse
@@ -30,21 +34,18 @@ if TYPE_CHECKING:
 
     from app.cli.output import Output
 
-PREFIX: Final = b"\x07"
-"""ctrl+g, the one key that does not go to the guest."""
-
 SETTLE_S: Final = 0.15
 """Time in which this terminal answers the queries of a replay; its answers are thrown away."""
 
-WATCHING: Final = "read-only: ctrl+g d leaves"
-ELSEWHERE: Final = "another client took this terminal: ctrl+g t takes it back, ctrl+g d leaves"
+WATCHING: Final = "read-only: {0} d leaves"
+ELSEWHERE: Final = "another client took this terminal: {0} t takes it back, {0} d leaves"
 
 NOTE: Final = "\x1b7\x1b[999;1H\x1b[0;7m %s \x1b[m\x1b8"
 """Shows a sentence in the last row until the program paints there again."""
 
 RESET: Final = (
     b"\x1b[!p\x1b[?1049l\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1006l\x1b[?2004l\x1b[?25h"
-    b"\x1b[<u\x1b[m"
+    b"\x1b[<99u\x1b[>4m\x1b[m"
 )
 """Takes back what a program may have switched on, when we leave it running."""
 
@@ -68,11 +69,12 @@ def attach(arguments: argparse.Namespace, output: Output) -> int:
 
 async def attach_here(paths: Paths, session_id: str, *, read_only: bool = False) -> int | None:
     """Carry this terminal until the agent ends (its status) or the user leaves (None)."""
+    prefix = load_config(paths.config).ui.prefix
     async with await SessionClient.open(paths, session_id) as client:
         pane = await PaneClient.open(client.pane_socket_path)
         try:
             with raw_terminal():
-                return await _Attachment(pane, read_only=read_only).run()
+                return await _Attachment(pane, prefix, read_only=read_only).run()
         finally:
             await pane.close()
 
@@ -90,12 +92,13 @@ def raw_terminal() -> Generator[None]:
 
 
 class _Attachment:
-    def __init__(self, pane: PaneClient, *, read_only: bool) -> None:
+    def __init__(self, pane: PaneClient, prefix: str, *, read_only: bool) -> None:
         self._pane = pane
         self._read_only = read_only
         self._holds = not read_only
         self._filter = OutputFilter()
-        self._prefixed = False
+        self._prefix = prefix_name(prefix)
+        self._finder = PrefixFinder(prefix, "d" if read_only else "dt")
         self._live = asyncio.Event()
         self._left = asyncio.Event()
         self._keys: asyncio.Queue[bytes] = asyncio.Queue(64)
@@ -148,25 +151,18 @@ class _Attachment:
 
     def _say(self) -> None:
         """Say why keys do nothing; the filter lets no chunk end within a sequence."""
-        os.write(1, (NOTE % (WATCHING if self._read_only else ELSEWHERE)).encode())
+        sentence = (WATCHING if self._read_only else ELSEWHERE).format(self._prefix)
+        os.write(1, (NOTE % sentence).encode())
 
     def _commands(self, data: bytes) -> bytes:
         passed = bytearray()
-        for byte in data:
-            key = bytes((byte,))
-            if self._prefixed:
-                self._prefixed = False
-                if key in b"dD":
-                    self._left.set()
-                    break
-                if key in b"tT" and not self._read_only:
-                    self._pane.take()
-                    continue
-                passed += PREFIX if key == PREFIX else PREFIX + key
-            elif key == PREFIX:
-                self._prefixed = True
-            else:
-                passed += key
+        for command in self._finder.feed(data):
+            if command.do == "d":
+                self._left.set()
+                break
+            if command.do == "t":
+                self._pane.take()
+            passed += command.data
         return bytes(passed)
 
     async def _output(self) -> int:

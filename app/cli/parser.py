@@ -70,7 +70,9 @@ def _sessions(add: Adder) -> None:
 
 def _guest(add: Adder) -> None:
     attach = add(
-        "attach", "use the agent's terminal here (ctrl+g d leaves, ctrl+g t takes it)", session=True
+        "attach",
+        "use the agent's terminal here (ctrl+g or your prefix, then d leaves, t takes it)",
+        session=True,
     )
     attach.add_argument("--read-only", action="store_true", help="watch; keys do nothing")
     exe = add("exec", "run a command in the session's guest", session=True)
