@@ -93,13 +93,15 @@ def test_a_missing_package_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> N
     with pytest.raises(abi.EngineMissing) as caught:
         abi.load(None)
     assert caught.value.code == "terminal-engine"
-    assert caught.value.hint.startswith("Run: ")
+    assert "cloche attach" in caught.value.hint
+    assert "cloche ssh" in caught.value.hint
 
 
 def test_a_missing_library_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(abi, "LIBRARY", "no-such-library.so")
-    with pytest.raises(abi.EngineMissing, match="does not load"):
+    with pytest.raises(abi.EngineMissing, match="does not load") as caught:
         abi.load(cache_folder())
+    assert "cloche ssh" in caught.value.hint
 
 
 CHANGES: list[Callable[[dict[str, Any]], None]] = [

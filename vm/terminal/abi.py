@@ -31,20 +31,25 @@ typedef struct { GhosttyTerminalScrollViewportTag tag; ClocheScrollValue value; 
 """Structs of the same layout as two that hold a union: libffi cannot pass those by value."""
 
 
+REINSTALL = "Run: uv sync --reinstall-package pyghostty"
+WITHOUT = "Run: cloche attach SESSION, or cloche ssh SESSION: both need no engine"
+"""What to do where there is no build of the engine (it has wheels for glibc and macOS only)."""
+
+
 class EngineMissing(HostLacks):
     """The terminal engine is not installed, or is not the build that we know."""
 
     code = "terminal-engine"
 
-    def __init__(self, message: str) -> None:
-        super().__init__(message, "Run: uv sync --reinstall-package pyghostty")
+    def __init__(self, message: str, hint: str = REINSTALL) -> None:
+        super().__init__(message, hint)
 
 
 def package_folder() -> Path:
     """Return where `pyghostty` lies, without importing it (that is the slow part)."""
     spec = importlib.util.find_spec(PACKAGE)
     if spec is None or spec.origin is None:
-        raise EngineMissing("The terminal engine pyghostty is not installed.")
+        raise EngineMissing("The terminal engine pyghostty is not installed here.", WITHOUT)
     return Path(spec.origin).parent
 
 
@@ -130,4 +135,4 @@ def load(cache: Path | None) -> tuple[Any, Any]:
     try:
         return ffi, ffi.dlopen(str(package / "_lib" / LIBRARY))
     except OSError as error:
-        raise EngineMissing(f"The terminal engine does not load: {error}.") from error
+        raise EngineMissing(f"The terminal engine does not load: {error}.", WITHOUT) from error

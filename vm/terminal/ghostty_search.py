@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import bisect
 from time import monotonic
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from vm.terminal.copy_text import Place, Span
 from vm.terminal.ghostty_grid import Grid
@@ -50,7 +50,9 @@ class Search:
         terminal.ghostty.check(started, "to search")
         self._count = self._ffi.new("size_t*")
         self._exact = self.needle != self.needle.lower()
-        self._waiting: list[Span] | None = None
+        self._found: Any = None
+        self._spans: Any = None  # the memory that `_found` points into
+        self._taken = 0
         self._kept: list[Span] = []
         self.done = False
         self.matches: list[Span] = []
@@ -68,15 +70,15 @@ class Search:
         return not self.done
 
     def _step(self) -> None:
-        if self._waiting is not None:
-            self._sift(self._waiting)
+        if self._found is not None:
+            self._take(self._found)
             return
         lib = self._lib
         lib.ghostty_search_tick(self._search, self._status)
         if self._status[0] == lib.GHOSTTY_SEARCH_STATUS_FEED_REQUIRED:
             lib.ghostty_search_feed(self._search)
         if self._status[0] == lib.GHOSTTY_SEARCH_STATUS_COMPLETE or self._total() >= MAX_MATCHES:
-            self._waiting = self._found()
+            self._found = self._all()
 
     def _total(self) -> int:
         self._lib.ghostty_search_get(
@@ -84,32 +86,36 @@ class Search:
         )
         return int(self._count[0])
 
-    def _found(self) -> list[Span]:
-        """Return the matches, the newest first, at most `MAX_MATCHES`."""
+    def _all(self) -> Any:
+        """Return the engine's matches, the newest first, in a buffer of its own kind."""
         lib, ffi = self._lib, self._ffi
-        count = self._total()
-        if not count:
-            return []
         # the engine gives all of them or none, so there must be room for all: a page of its
         # memory more than MAX_MATCHES at most
-        spans = ffi.new("GhosttySelection[]", count)
+        count = self._total()
+        self._spans = ffi.new("GhosttySelection[]", max(1, count))
         for i in range(count):
-            spans[i].size = ffi.sizeof("GhosttySelection")
+            self._spans[i].size = ffi.sizeof("GhosttySelection")
         buffer = ffi.new("GhosttySelectionBuffer*")
-        buffer.ptr, buffer.cap = spans, count
-        got = lib.ghostty_search_get(self._search, lib.GHOSTTY_SEARCH_DATA_MATCHES, buffer)
-        self._grid.terminal.ghostty.check(got, "the matches")
-        kept = (self._grid.span(spans[i]) for i in range(min(buffer.len, MAX_MATCHES)))
-        return [span for span in kept if span is not None]
+        buffer.ptr, buffer.cap = self._spans, count
+        if count:
+            got = lib.ghostty_search_get(self._search, lib.GHOSTTY_SEARCH_DATA_MATCHES, buffer)
+            self._grid.terminal.ghostty.check(got, "the matches")
+        return buffer
 
-    def _sift(self, waiting: list[Span]) -> None:
+    def _take(self, found: Any) -> None:
         """Keep the next matches that are of the right case."""
-        batch, self._waiting = waiting[:BATCH], waiting[BATCH:]
-        self._kept += [span for span in batch if not self._exact or self._same_case(span)]
-        if not self._waiting:
+        total = min(int(found.len), MAX_MATCHES)
+        end = min(self._taken + BATCH, total)
+        for i in range(self._taken, end):
+            span = self._grid.span(found.ptr[i])
+            if span is not None and (not self._exact or self._same_case(span)):
+                self._kept.append(span)
+        self._taken = end
+        if end == total:
             # some are told twice, where the searches of screen and scrollback meet
             self.matches = sorted(set(self._kept))
             self.done = True
+            self._found = self._spans = None
 
     def _same_case(self, span: Span) -> bool:
         parts: list[str] = []
