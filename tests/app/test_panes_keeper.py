@@ -109,7 +109,7 @@ async def test_two_clients_one_holds_the_terminal_and_the_other_mirrors_it(tmp_p
     async with hub_of() as hub:
         first = hub.open("one", tmp_path / "s", columns=90, rows=20)
         one = Watcher(first)
-        await one.until(lambda: (first.columns, first.rows) == (90, 20))
+        await one.enters("live")
         second = hub.open("two", tmp_path / "s", columns=70, rows=30)
         two = Watcher(second)
         await two.until(lambda: second.mirrored)
