@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Final, Self
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
 
 
 READ: Final = 1 << 20
@@ -36,7 +37,13 @@ class OuterTerminal:
     """Runs a program on a PTY of a size."""
 
     def __init__(
-        self, argv: Sequence[str], columns: int, rows: int, environment: Mapping[str, str]
+        self,
+        argv: Sequence[str],
+        columns: int,
+        rows: int,
+        environment: Mapping[str, str],
+        *,
+        cwd: Path | None = None,
     ) -> None:
         self.updates = 0
         self.bytes = 0
@@ -49,6 +56,8 @@ class OuterTerminal:
         self.pid, self._fd = pty.fork()
         if self.pid == 0:
             with contextlib.suppress(OSError):
+                if cwd is not None:
+                    os.chdir(cwd)
                 fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
                 os.execvpe(argv[0], list(argv), env)
             os._exit(127)
