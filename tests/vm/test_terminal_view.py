@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -328,6 +329,24 @@ def test_closing_in_copy_mode_frees_everything() -> None:
     terminal = filled()
     terminal.select(1, 1, Unit.WORD)
     terminal.close()
+
+
+def resident() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
+
+
+def test_the_memory_of_a_frozen_copy_is_given_back() -> None:
+    terminal = engine(120, 40)
+    for i in range(90):
+        terminal.feed((b"\x1b[3%dmrow \x1b[m" % (i % 8) + "漢字".encode() * 40 + b"\r\n") * 100)
+    sizes: list[int] = []
+    for _ in range(12):
+        terminal.copy_mode(True)
+        found(terminal, "ROW")
+        terminal.copy_move(Motion.PROMPT_BACK)  # reads every row
+        sizes.append(resident())
+        terminal.copy_mode(False)
+    assert sizes[-1] - sizes[1] < 10 << 20  # one copy alone takes more
 
 
 # -- the frozen copy -------------------------------------------------------------------------

@@ -86,6 +86,12 @@ def plain_text(number: int, width: int) -> str | None:
     return text if text.isprintable() else None
 
 
+@functools.lru_cache(16_384)
+def _shared(point: int) -> str:
+    """Return one object for all cells with a code point: many rows are kept."""
+    return chr(point) if point else " "
+
+
 def cell_texts(raw: bytes) -> tuple[str, ...]:
     """Return the text of each cell of a row, the first character of a cluster.
 
@@ -98,6 +104,6 @@ def cell_texts(raw: bytes) -> tuple[str, ...]:
         if kind == SPACER or (kind == TAIL and wide_before):
             found.append("")
         else:
-            found.append(" " if tag >= 2 else chr(cell >> 2 & 0x1FFFFF).replace("\0", " "))
+            found.append(" " if tag >= 2 else _shared(cell >> 2 & 0x1FFFFF))
         wide_before = kind == WIDE
     return tuple(found)
