@@ -80,8 +80,9 @@ class Pane(PaneTalk):
         self._settle(None)
         self._fail_copies()
         self._stop_keeping()
-        if self._resizing is not None:
-            self._resizing.cancel()
+        for timer in (self._resizing, self._watchdog):
+            if timer is not None:
+                timer.cancel()
         self._hub.forget(self)
 
     async def closed(self) -> None:
@@ -179,6 +180,9 @@ class Pane(PaneTalk):
         self._settle(None)
         self._fail_copies()
         self._queue.again()
+        if self._watchdog is not None:
+            self._watchdog.cancel()
+            self._watchdog = None
         self._crashed("The terminal engine ended and starts again.")
         self._over.set()
 

@@ -20,6 +20,10 @@ UNPAINTED_S: Final = 0.25
 UNPAINTED_MAX_S: Final = 2.0
 """Nor does one that never paints (something covers it), but it gets a frame only so often."""
 
+HANG_S: Final = 5.0
+"""Seconds of silence after which a worker that has input is asked for a sign of life, and after
+which it is ended if it gives none: an engine that loops for ever would be a pane that froze."""
+
 
 class PaneTalk(PaneActions):
     """Takes what the worker says; `painted` lets it go on."""
@@ -32,9 +36,12 @@ class PaneTalk(PaneActions):
         self._late = 0
         self._patience: asyncio.TimerHandle | None = None
         self._program: int | None = None
+        self._watchdog: asyncio.TimerHandle | None = None
+        self._heard = self._asked = 0
 
     def heard(self, message: Message) -> None:
         """Take a message of the worker about this pane. Raises WireError when it is none."""
+        self._heard += 1
         if message.kind == Up.FRAME:
             self._framed(message.payload)
         elif message.kind == Up.STATE:
@@ -84,6 +91,26 @@ class PaneTalk(PaneActions):
         if number is not None:
             self._settle(None)
             self._say(Down.ACK, wire.NUMBER.pack(number))
+
+    # -- a worker that hangs -----------------------------------------------------------------
+
+    def _pump(self) -> None:
+        super()._pump()
+        if self._queue.flying and self._watchdog is None:
+            self._asked = -1
+            self._watchdog = asyncio.get_running_loop().call_later(HANG_S, self._look)
+
+    def _look(self) -> None:
+        """Ask a silent worker for a sign of life; end one that was asked in vain."""
+        self._watchdog = None
+        if self._link is None or not self._queue.flying:
+            return
+        if self._asked == self._heard:
+            self._link.kill()
+            return
+        self._asked = self._heard
+        self._say(Down.COPY, wire.COPY.pack(0, wire.Copy.SCREEN, 0, 0, 0, 0, 0))
+        self._watchdog = asyncio.get_running_loop().call_later(HANG_S, self._look)
 
     # -- the terminal ------------------------------------------------------------------------
 

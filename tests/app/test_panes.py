@@ -247,6 +247,46 @@ async def test_hidden_panes_are_not_drawn_and_come_back_whole(tmp_path: Path) ->
         await watcher.shows("line 49")
 
 
+async def test_a_pane_that_is_shown_again_has_its_whole_page_in_one_frame(tmp_path: Path) -> None:
+    async with PaneServer(tmp_path / "s") as server, hub_of() as hub:
+        pane = hub.open("one", tmp_path / "s")
+        watcher = Watcher(pane)
+        await watcher.enters("live")
+        pane.set_rate("hidden")
+        page = [f"line {n} of a page" for n in range(24)]
+        for _ in range(20):
+            await server.put(b"\x1b[H\x1b[2J" + "\r\n".join(page).encode())
+        await server.until(lambda: server.acked == len(server.record))
+        assert (await pane.text()) is not None  # whatever was on its way is here
+        frames = watcher.frames
+        pane.set_rate("visible")
+        await watcher.until(lambda: watcher.frames > frames)
+        assert watcher.lines() == page
+
+
+async def test_a_view_that_is_covered_costs_little_and_paints_at_once_again(
+    tmp_path: Path,
+) -> None:
+    async with PaneServer(tmp_path / "s") as server, hub_of() as hub:
+        pane = hub.open("one", tmp_path / "s")
+        pane.set_rate("focused")
+        watcher = Watcher(pane)
+        await watcher.enters("live")
+        watcher.paints = False
+        loop = asyncio.get_running_loop()
+        until, number, frames = loop.time() + 2.0, 0, watcher.frames
+        while loop.time() < until:
+            number += 1
+            await server.put(b"\r\nline %d" % number)
+            await server.until(lambda: server.acked == len(server.record))
+        assert 2 <= watcher.frames - frames <= 5
+        watcher.paints = True
+        begin = loop.time()
+        pane.painted()
+        await watcher.shows(f"line {number}")
+        assert loop.time() - begin < 0.5
+
+
 async def test_a_view_that_never_paints_is_served_slowly_and_not_forgotten(tmp_path: Path) -> None:
     async with PaneServer(tmp_path / "s") as server, hub_of() as hub:
         pane = hub.open("one", tmp_path / "s")

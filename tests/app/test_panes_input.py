@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from app.ui import pane_user
+from app.ui import pane_talk, pane_user
 from app.ui.pane_input import MAX_KEYS, MAX_PASTE, WINDOW
 from tests.doubles.pane_server import PaneServer
 from tests.doubles.pane_watch import Watcher, hub_of
@@ -74,6 +74,39 @@ async def test_keys_that_a_stopped_worker_had_not_passed_on_are_sent_again(
         kill(pane)
         await server.until_typed(b"typed_into_a_worker_")
         assert server.typed == b"typed_into_a_worker_"
+
+
+async def test_a_worker_that_hangs_is_replaced_and_loses_no_key(
+    server: PaneServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pane_talk, "HANG_S", 0.5)
+    async with server, hub_of() as hub:
+        await hub.start()
+        pane = hub.open("one", server.path)
+        watcher = Watcher(pane)
+        await watcher.enters("live")
+        kill(pane, signal.SIGSTOP)
+        type_text(pane, "abc")
+        await watcher.enters("restarting")
+        await server.until_typed(b"abc")
+        assert server.typed == b"abc"
+
+
+async def test_a_worker_whose_guest_reads_nothing_is_not_taken_for_one_that_hangs(
+    server: PaneServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pane_talk, "HANG_S", 0.5)
+    async with server, hub_of() as hub:
+        pane = hub.open("one", server.path)
+        watcher = Watcher(pane)
+        await watcher.enters("live")
+        server.takes = False
+        type_text(pane, "abc")
+        with pytest.raises(TimeoutError):
+            await watcher.enters("restarting", seconds=2.5)
+        server.let_go()
+        await server.until_typed(b"abc")
+        assert server.connections == 1
 
 
 async def test_keys_typed_at_once_wait_for_the_terminal(server: PaneServer) -> None:

@@ -184,3 +184,33 @@ async def test_who_only_watches_never_gets_the_terminal(tmp_path: Path) -> None:
         await watcher.until(lambda: (pane.columns, pane.rows) == (100, 30))
     await server.close()
     record.close()
+
+
+async def test_output_beyond_the_records_end_is_attached_to_as_a_sane_page(tmp_path: Path) -> None:
+    """A full-screen program that switched everything on long before what the ring still holds."""
+    record = TerminalRecord(tmp_path, 80, 24)
+    keyboard = Keyboard(record)
+    server = keyboard.server = PaneServer(tmp_path / "s", record, keyboard)
+    record.append(b"a shell\r\n$ agent\r\n\x1b[?1049h\x1b[?2004h\x1b[?1003h\x1b[?1006h\x1b[?25l")
+    rows = [
+        b"\x1b[%d;1H\x1b[3%dmrow %d of it \xe6\xbc\xa2\x1b[K" % (y, y % 8, y) for y in range(1, 25)
+    ]
+    frame = b"\x1b[?2026h" + b"".join(rows) + b"\x1b[?2026l"
+    for _ in range(CAPACITY // len(frame) + 1000):
+        record.append(frame)
+    server.start()
+    async with hub_of() as hub:
+        pane = hub.open("one", tmp_path / "s")
+        watcher = Watcher(pane)
+        await watcher.enters("live")
+        await watcher.shows("row 24 of it")
+        assert watcher.lines() == [f"row {y} of it 漢" for y in range(1, 25)]
+        assert pane.modes.alternate
+        assert pane.modes.mouse == "any"
+        assert pane.modes.bracketed_paste
+        assert pane.cursor is None
+        await keyboard.print(b"\x1b[?1049l\x1b[?1003l$ ")
+        await watcher.until(lambda: not pane.modes.alternate)
+        assert not any("row" in line for line in watcher.lines())
+    await server.close()
+    record.close()
