@@ -10,10 +10,10 @@ from app.ui.failures import told
 from app.ui.fleet_asks import FleetAsks
 from app.ui.fleet_facts import LIVE
 from app.ui.messages import TaskFailed
+from app.ui.pane_slot import PaneSlot
 from widgets.terminal import TerminalView
 
 if TYPE_CHECKING:
-    from app.ui.pane_slot import PaneSlot
     from themes.glyphs import Glyphs
 
 
@@ -41,12 +41,17 @@ class FleetHealth(FleetAsks):
         self.show_panes()
 
     @on(TerminalView.Scrolled)
+    def show_scrolled(self, message: TerminalView.Scrolled) -> None:
+        """Say in the pane's header how much newer output is out of sight; comes at every frame."""
+        message.stop()
+        show_facts(message.view)
+
     @on(TerminalView.MirrorChanged)
     @on(TerminalView.CopyModeChanged)
-    def show_view(self, message: TerminalView.Event) -> None:
-        """Say in the pane's header what of the terminal is shown, and whose it is."""
+    def show_whose_keys(self, message: TerminalView.Event) -> None:
+        """Say in the pane's header and below whose the terminal and the keys are."""
         message.stop()
-        self.show_panes()
+        show_facts(message.view)
         self.refresh_keys()
 
     def _wake(self, slot: PaneSlot) -> None:
@@ -64,3 +69,9 @@ class FleetHealth(FleetAsks):
             await session.close()
         except self.cloche.failures as error:
             self.post_message(TaskFailed(*told(error)))
+
+
+def show_facts(view: TerminalView) -> None:
+    """Say in a pane's header what is true of its terminal now; a view may have lost its pane."""
+    if isinstance(view.parent, PaneSlot):
+        view.parent.show_facts()

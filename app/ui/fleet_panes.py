@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING
 
 from textual import on
@@ -52,6 +51,8 @@ class FleetPanes(WorkScreen):
         self.is_ready = False
         """False until it is known how the user left the screen."""
         self._said_limit = 0
+        self.now = 0.0
+        """When ages were written last: rail, strip and headers say the same, in Unix seconds."""
 
     # Parts
 
@@ -148,15 +149,14 @@ class FleetPanes(WorkScreen):
         known, current = self._known(), self._current_id()
         count = self.pane_count()
         places = self.tiling.arrange(count, current, known, self._live())
-        now = time.time()
-        values = [self._value(known.index(s), now, current) for s in places if s]
+        values = [self._value(known.index(s), current) for s in places if s]
         alone = current if self.zoomed and current in places else ""
         self.stage.show(values, places, alone)
         self._say_limit()
 
-    def _value(self, position: int, now: float, current: str) -> PaneValue:
+    def _value(self, position: int, current: str) -> PaneValue:
         info = self.sessions[position]
-        row = row_of(info, position + 1, self.glyphs, now)
+        row = row_of(info, position + 1, self.glyphs, self.now)
         return PaneValue(info, row, self.news_of(info.id), info.id == current)
 
     @on(PaneStage.Unfinished)

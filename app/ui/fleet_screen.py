@@ -114,7 +114,7 @@ class FleetScreen(FleetLayout):
             return ("copy mode", "accent"), COPY_HINTS
         if slot.mirrored:
             text = f"{self.glyphs.mirror} {owner} is attached elsewhere"
-            takes = Hint(f"{self.cloche.prefix_name} enter", "take it", "enter_pane")
+            takes = Hint(f"{self.cloche.prefix_name} enter", "take it over", "enter_pane")
             return (text, "warning"), [takes, *hints]
         return lead, hints
 

@@ -76,6 +76,7 @@ class FleetView(FleetPanes):
     def show_sessions(self, sessions: Sequence[SessionInfo]) -> None:
         """Show the sessions as they are now."""
         owner = self.focus_owner()
+        self.now = time.time()
         self.sessions = tuple(ordered(sessions, str(self.cloche.workspace)))
         self.show_rail()
         if self.wanted and self.rail.select(self.wanted):
@@ -92,7 +93,7 @@ class FleetView(FleetPanes):
         line = self.query_one(LineBar)
         needle = line.text if line.is_open else ""
         marked = self.marked_sessions()
-        items = rail_items(self.sessions, self.glyphs, time.time(), needle, self.order, marked)
+        items = rail_items(self.sessions, self.glyphs, self.now, needle, self.order, marked)
         self.rail.empty = "no session holds that" if needle else ""
         self.rail.set_items(items)
         title = [(" SESSIONS", "muted*")]
@@ -108,9 +109,9 @@ class FleetView(FleetPanes):
 
     def show_strip(self) -> None:
         """List the sessions in one line, for narrow screens."""
-        now, marked = time.time(), self.marked_sessions()
+        marked = self.marked_sessions()
         rows = [
-            row_of(info, number, self.glyphs, now, marked=info.id in marked)
+            row_of(info, number, self.glyphs, self.now, marked=info.id in marked)
             for number, info in enumerate(self.sessions, 1)
         ]
         strip = self.query_one("#strip", SessionStrip)
@@ -146,6 +147,7 @@ class FleetView(FleetPanes):
 
     def _tick(self) -> None:
         if self.is_current and self.sessions:
+            self.now = time.time()
             self.show_rail()
             self.show_panes()
 

@@ -67,7 +67,7 @@ def _joined(rows: list[KeyRow]) -> list[KeyRow]:
     """Write the keys of nine sessions as one row."""
     panes = [row for row in rows if row.what.startswith(INTO_SESSION)]
     rest = [row for row in rows if row not in panes]
-    keys = ("1 … 9", "alt+1 … alt+9")
+    keys = ("1 … 9", "alt+1 … 9")
     return [*rest, KeyRow(keys, f"{INTO_SESSION} 1 … 9")] if panes else rest
 
 

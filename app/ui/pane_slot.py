@@ -72,6 +72,7 @@ class PaneSlot(Vertical):
         self.is_ready = False
         self._live = False
         self._view: Widget | None = None
+        self._shown: tuple[SessionRow, PaneNews, bool] | None = None
         self.set_class(glyphs.edge.isascii(), "-ascii")
 
     def compose(self) -> ComposeResult:
@@ -120,9 +121,16 @@ class PaneSlot(Vertical):
         live = is_shown_live(info)
         if info.id != self.session_id or live != self._live:
             self._change_view(info.id, live=live)
-        self.query_one(PaneHeader).show(row, self._facts(news, current=current))
+        self._shown = (row, news, current)
+        self.show_facts()
         if not live:
             self._explain(info, row)
+
+    def show_facts(self) -> None:
+        """Say in the header what is true of the terminal now; cheap where nothing changed."""
+        if self._shown is not None:
+            row, news, current = self._shown
+            self.query_one(PaneHeader).show(row, self._facts(news, current=current))
 
     def clear(self) -> None:
         """Show nothing; the terminal goes on without a view."""

@@ -146,12 +146,12 @@ class PaneStage(Widget):
         self, values: Sequence[PaneValue], held: dict[str, PaneSlot], free: list[PaneSlot]
     ) -> None:
         """Give each session a pane; what would take too long for one turn is left for the next."""
-        opened = unfinished = False
+        opened, unfinished = self._again, False  # one was opened in this turn, if more wait
         for value in values:
             slot = held.get(value.info.id) or (free.pop(0) if free else None)
             if slot is None:
                 self._grow()
-            elif slot.needs_view(value.info) and opened:
+            elif slot.needs_view(value.info) and opened and not value.current:
                 unfinished = True
                 if value.info.id not in held:
                     free.insert(0, slot)

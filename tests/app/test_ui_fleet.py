@@ -269,11 +269,11 @@ async def test_a_page_that_is_scrolled_back_says_so() -> None:
     async with app.run_test(size=SIZE) as pilot:
         await settle(pilot)
         feed = terminals.feeds["s1"]
-        feed.scroll = Scroll(offset=100, total=142, at_end=False)
+        feed.scroll = Scroll(offset=130 - feed.rows, total=142, at_end=False)
         feed.put("old")
         await settle(pilot)
         assert "↑ 12 lines back" in screen_text(pilot)
-        feed.scroll = Scroll(offset=112, total=142, at_end=True)
+        feed.scroll = Scroll(offset=142 - feed.rows, total=142, at_end=True)
         feed.put("new")
         await settle(pilot)
         assert "lines back" not in screen_text(pilot)
