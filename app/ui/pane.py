@@ -104,7 +104,8 @@ class Pane(PaneTalk):
                 link = self._link or await self._hub.claim(self)
             except HostLacks as error:
                 os.close(descriptor)
-                self._enter("broken", None, error.message)
+                hint = error.hint.replace("SESSION", self.name)
+                self._enter("broken", None, f"{error.message} {hint}".strip())
                 return
             except AppError as error:
                 os.close(descriptor)

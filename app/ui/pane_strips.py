@@ -7,7 +7,9 @@ what stands beside the pane.
 
 from __future__ import annotations
 
+import bisect
 import functools
+import itertools
 import os
 from typing import TYPE_CHECKING
 
@@ -35,6 +37,9 @@ if TYPE_CHECKING:
 
 MAX_STYLES = 65_536
 """Styles kept; a guest that makes up more only loses the shortcut."""
+
+MAX_LINKS = 4096
+"""Styles of links kept."""
 
 UNKNOWN = "\ufffd"
 
@@ -74,20 +79,51 @@ class StripMaker:
         self._foreground = None if native else _rgb(palette.foreground)
         self._background = None if native else _rgb(palette.background)
         self._styles: dict[bytes, Style] = {}
+        self._links: dict[tuple[bytes, str], Style] = {}
         self._fine_lines = knows_underlines(os.environ)
 
     def strip(self, row: Row, columns: int) -> Strip:
         """Return a row as a strip of exactly `columns` cells."""
-        text, place = row.text, 0
+        if row.links:
+            return self._linked(row, columns)
+        text, place, known = row.text, 0, self._styles
         easy = text.isascii()
         segments: list[Segment] = []
-        for style, cells, characters in row.runs:
+        for packed, cells, characters in row.runs:
             piece = text[place : place + characters]
             place += characters
             if not (easy and cells == characters):
                 piece = fit(piece, cells)
-            segments.append(Segment(piece, self.style(style)))
+            segments.append(Segment(piece, known.get(packed) or self.style(packed)))
         return Strip(segments, columns)
+
+    def _linked(self, row: Row, columns: int) -> Strip:
+        """Return a row with its links, which need not begin and end where styles do."""
+        plain = self.strip(row._replace(links=()), columns)
+        packed = [run.style for run in row.runs]
+        ends = list(itertools.accumulate(run.cells for run in row.runs))
+        places = {place for link in row.links for place in (link.start, link.end)}
+        cuts = sorted({*ends, *places, columns} - {0})
+        segments: list[Segment] = []
+        begin = 0
+        for end, part in zip(cuts, plain.divide(cuts), strict=True):
+            link = next((it for it in row.links if it.start <= begin < it.end), None)
+            if link is None:
+                segments += part
+            else:
+                style = self._link_style(packed[bisect.bisect_right(ends, begin)], link.uri)
+                segments += (Segment(segment.text, style) for segment in part)
+            begin = end
+        return Strip(segments, columns)
+
+    def _link_style(self, packed: bytes, uri: str) -> Style:
+        """Return a style that leads to an address: one object for each, so it is one link."""
+        found = self._links.get((packed, uri))
+        if found is None:
+            if len(self._links) >= MAX_LINKS:
+                self._links.clear()
+            found = self._links[packed, uri] = self._make(packed, uri)
+        return found
 
     def blank(self, columns: int) -> Strip:
         """Return an empty row."""
@@ -103,7 +139,7 @@ class StripMaker:
             found = self._styles[packed] = self._make(packed)
         return found
 
-    def _make(self, packed: bytes) -> Style:
+    def _make(self, packed: bytes, link: str | None = None) -> Style:
         bits, foreground, background, line = STYLE.unpack(packed)
         underline = bits >> UNDERLINE_SHIFT & UNDERLINE_MASK
         style = Style(
@@ -119,6 +155,7 @@ class StripMaker:
             overline=bool(bits & Attribute.OVERLINE) or None,
             underline=(underline not in (0, 2)) or None,
             underline2=(underline == 2) or None,
+            link=link,
         )
         if self._fine_lines and (underline > 2 or (underline and line)):
             color = self._color(line, None)

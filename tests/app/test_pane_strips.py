@@ -7,11 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.color import ColorSystem, ColorType
+from rich.console import Console
 from textual.strip import Strip
 
 from app.ui.pane_strips import StripMaker, fit
 from vm.terminal.palette import TerminalPalette
-from vm.terminal.screen import COLOR_PALETTE, COLOR_RGB, PLAIN, STYLE, Attribute, Row, Run
+from vm.terminal.screen import COLOR_PALETTE, COLOR_RGB, PLAIN, STYLE, Attribute, Link, Row, Run
 
 PALETTE = TerminalPalette((1, 2, 3), (4, 5, 6), ansi=tuple((i, i, i) for i in range(100, 116)))
 PRINTABLE = st.characters(exclude_categories=("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"))
@@ -113,3 +114,53 @@ def test_a_strip_is_as_wide_as_its_runs_say(pieces: list[tuple[str, int]]) -> No
     columns = sum(cells for _, cells in pieces)
     strip = StripMaker(PALETTE).strip(row, columns)
     assert sum(cell_len(segment.text) for segment in strip) == strip.cell_length == columns
+
+
+@given(
+    st.lists(st.tuples(st.text(PRINTABLE, max_size=3), st.integers(1, 6)), min_size=1, max_size=9),
+    st.lists(st.tuples(st.integers(0, 40), st.integers(0, 40)), max_size=4),
+)
+def test_links_lie_on_their_cells_and_change_no_width(
+    pieces: list[tuple[str, int]], places: list[tuple[int, int]]
+) -> None:
+    columns = sum(cells for _, cells in pieces)
+    links: list[Link] = []
+    for first, second in places:
+        start = max(min(first, second), links[-1].end if links else 0)
+        end = min(max(first, second), columns)
+        if start < end:
+            links.append(Link(start, end, f"https://example.org/{len(links)}"))
+    row = Row(
+        "".join(text for text, _ in pieces),
+        tuple(Run(PLAIN, cells, len(text)) for text, cells in pieces),
+        tuple(links),
+    )
+    strip = StripMaker(PALETTE).strip(row, columns)
+    assert sum(cell_len(segment.text) for segment in strip) == strip.cell_length == columns
+    cells = [
+        segment.style.link if segment.style else None
+        for segment in strip
+        for _ in range(cell_len(segment.text))
+    ]
+    for x, uri in enumerate(cells):
+        wanted = next((link.uri for link in links if link.start <= x < link.end), None)
+        assert uri == wanted
+
+
+def test_a_link_keeps_the_style_of_its_text_and_is_one_link_wherever_it_is() -> None:
+    bold, plain = style(Attribute.BOLD), style(0)
+    link = Link(2, 6, "https://example.org")
+    maker = StripMaker(PALETTE)
+    row = Row("abcdefgh", (Run(bold, 4, 4), Run(plain, 4, 4)), (link,))
+    first, second = maker.strip(row, 8), maker.strip(row._replace(text="ABCDEFGH"), 8)
+    assert [(s.text, s.style and s.style.link) for s in first] == [
+        ("ab", None),
+        ("cd", link.uri),
+        ("ef", link.uri),
+        ("gh", None),
+    ]
+    assert [bool(s.style and s.style.bold) for s in first] == [True, True, False, False]
+    written = first.render(Console(color_system="truecolor", force_terminal=True))
+    assert written.count("\x1b]8;id=") == 2
+    ids = {s.style.link_id for strip in (first, second) for s in strip if s.style and s.style.link}
+    assert len(ids) == 2  # one for each style: the part in bold and the rest

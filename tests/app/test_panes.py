@@ -410,7 +410,7 @@ async def test_a_host_without_a_sandbox_is_told_as_such(tmp_path: Path) -> None:
     async with PaneServer(tmp_path / "s"):
         watcher = Watcher(hub.open("one", tmp_path / "s"))
         await watcher.enters("broken")
-        assert watcher.pane.message == "It cannot be confined."
+        assert watcher.pane.message == "It cannot be confined. Run: something"
     await hub.close()
 
 
