@@ -23,6 +23,9 @@ from tests.doubles.keeper import FakeSession, session_info
 from tests.doubles.scenes import workstation
 from themes.palette import DEFAULT, builtin_palettes
 
+MOST = 9
+"""Panes that the fleet screen shows at once."""
+
 
 @dataclass(frozen=True)
 class OneFolder(Paths):
@@ -38,7 +41,7 @@ class SoMany(NoLayouts):
     """Wishes for as many panes as there are sessions."""
 
     def __init__(self, names: list[str]) -> None:
-        self._names = tuple(names)
+        self._names = tuple(names[:MOST])
 
     async def load(self, workspace: str) -> Layout:
         count = len(self._names)
