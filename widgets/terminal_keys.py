@@ -201,6 +201,8 @@ class OuterParser(XTermParser):
             return []
         if character == "\0":
             return [events.Key("ctrl+space", None)]
+        if character == "\b" != self.erase:
+            return [events.Key("ctrl+h", None)]
         if character == self.erase:
             return [events.Key("backspace", "\x7f")]
         if character == "\x7f":

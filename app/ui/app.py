@@ -30,6 +30,7 @@ from snapshot.errors import SnapshotError
 from themes.glyphs import ASCII, UNICODE, Glyphs
 from themes.palette import DEFAULT, builtin_palettes
 from vm.errors import VMError
+from widgets.terminal import TerminalView
 from widgets.terminal_keys import mend_parser
 
 if TYPE_CHECKING:
@@ -183,7 +184,15 @@ class ClocheApp(App[None], inherit_bindings=False):
         screen = self.screen
         if isinstance(screen, WorkScreen) and await screen.take_typed(event):
             return
+        if isinstance(event, events.Key) and event.key == "ctrl+h":
+            event = self._as_backspace(event)
         await super().on_event(event)
+
+    def _as_backspace(self, event: events.Key) -> events.Key:
+        """Return ctrl+h as the Backspace that it is on many terminals; agents get what it is."""
+        if isinstance(self.focused, TerminalView):
+            return event
+        return events.Key("backspace", "\x7f")
 
     # What screens and commands ask for
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from textual.widgets import Input
 
 from app.paths import Paths
 from app.ui.app import ClocheApp
@@ -18,6 +19,7 @@ from tests.doubles.terminals import StillTerminals
 from themes.palette import builtin_palettes
 from widgets.ask_strip import AskStrip
 from widgets.key_bar import KeyBar
+from widgets.line_bar import LineBar
 from widgets.terminal import DEFAULT_PASSTHROUGH, TerminalView
 
 if TYPE_CHECKING:
@@ -117,3 +119,13 @@ async def test_live_terminals_hand_it_to_their_views(tmp_path: Path) -> None:
     assert not view.is_guests("ctrl+a")
     assert all(view.is_guests(key) for key in ["ctrl+g", *DIRECT])
     await terminals.close()
+
+
+async def test_ctrl_h_erases_in_our_own_lines_and_is_the_agents_elsewhere() -> None:
+    app, terminals = workstation("ctrl+g")
+    async with app.run_test(size=SIZE) as pilot:
+        await settle(pilot)
+        await press(pilot, "slash", "a", "b", "ctrl+h")
+        assert fleet_of(app).query_one(LineBar).query_one(Input).value == "a"
+        await press(pilot, "escape", "enter", "ctrl+h")
+        assert terminals.keys("s1") == ["ctrl+h"]

@@ -113,8 +113,6 @@ class Key(NamedTuple):
 def parse(key: str, character: str | None) -> Key | str:
     """Return the key that Textual's name says, or the text to send when it is no such key."""
     key = ALIASES.get(key, key)
-    if key == "backspace" and character == "\b":
-        key = "ctrl+h"  # a terminal whose Backspace sends DEL: this was ctrl+h
     modifiers, rare, base = _split(key)
     if base in NAMED:
         space = base == "space"

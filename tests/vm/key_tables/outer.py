@@ -19,7 +19,7 @@ A                 A                           A
 \n                ctrl+j                      \n
 \t                tab                         \t
 \x7f              backspace                   \x7f
-\x08              backspace                   \x08
+\x08              ctrl+h                      \x08
 \x00              ctrl+space                  \x00
 \x01              ctrl+a                      \x01
 \x03              ctrl+c                      \x03
