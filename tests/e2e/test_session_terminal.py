@@ -85,3 +85,48 @@ def test_run_leave_attach_and_end_in_a_real_terminal(world: World, tmp_path: Pat
     world.wait_for(session, "exit_code", 3)
     assert world.json("stop", session)["agent_state"] == "failed"
     assert [file["path"] for file in world.json("changes", session)["files"]] == ["made.txt"]
+
+
+def test_one_client_holds_the_terminal_and_others_mirror_it(world: World, tmp_path: Path) -> None:
+    workspace = tmp_path / "project"
+    workspace.mkdir()
+    words = ("run", "shell", "--detach", "--name", "shared", "--workspace", str(workspace))
+    session = world.json(*words)["session"]
+    world.wait_for(session, "state", "running")
+
+    def attached(columns: int, rows: int, *options: str) -> TmuxTerminal:
+        argv = [*shlex.split(COMMAND), "attach", *options, "shared"]
+        return TmuxTerminal(tmp_path, argv, world.environment, columns, rows, tmp_path)
+
+    with attached(100, 30) as first, attached(100, 30, "--read-only") as watcher:
+        first.until("agent@cloche", 60)
+        first.type("stty size\n")
+        first.until("30 100", 30)
+        watcher.until("30 100", 30)
+        watcher.type("echo never typed\n")
+        watcher.until("read-only", 30)
+        first.type("echo ma''rk\n")
+        assert "never typed" not in first.until("mark", 30)
+        with attached(80, 24) as second:
+            second.until("agent@cloche", 30)
+            first.until("ctrl+g t takes it back", 30)
+            second.type("clear; stty size; echo by the sec''ond\n")
+            for terminal in (first, second, watcher):
+                terminal.until("by the second", 30)
+            second.until("24 80", 30)
+            first.type("echo dropped\n")
+            first.until("ctrl+g t takes it back", 30)
+            first.keys("C-g", "t")
+            second.until("ctrl+g t takes it back", 30)
+            first.type("stty size; echo taken ba''ck\n")
+            for terminal in (first, second, watcher):
+                assert "dropped" not in terminal.until("taken back", 30)
+            first.until("30 100", 30)
+            second.keys("C-g", "t")
+            first.until("ctrl+g t takes it back", 30)
+            second.keys("C-g", "d")
+            second.until_ended()
+        first.type("clear; stty size; echo inher''ited\n")
+        first.until("inherited", 30)
+        first.until("30 100", 30)
+    assert world.json("rm", "--force", session)["ok"]
