@@ -203,6 +203,19 @@ def test_a_flood_does_not_delay_the_users_keys() -> None:
         assert sorted(waits)[len(waits) * 9 // 10] < 0.05
 
 
+def test_output_that_takes_long_lets_the_user_in_between() -> None:
+    """Switching to 132 columns and back wraps all rows anew: 64 KiB of it take half a minute."""
+    with WorkerProcess() as worker:
+        keeper = shown(worker, b"some text in a row\r\n" * 5000)
+        keeper.output(b"\x1b[?40h" + b"\x1b[?3h\x1b[?3l" * 6000)
+        first = keeper.expect(stream.ACK)
+        assert stream.unpack(stream.COUNT, first)[0] < 30_000
+        for _ in range(3):
+            worker.send(Down.KEY, wire.pack_texts("k", "k"))
+            assert keeper.typed() == b"k"
+        worker.process.kill()
+
+
 def test_a_terminal_lost_while_typing_leaves_its_descriptor_to_another() -> None:
     with WorkerProcess() as worker:
         keeper = shown(worker)

@@ -99,7 +99,7 @@ class Worker:
         if self._link.fileno() in ready and not self._serve_screen():
             return False
         looked = time.monotonic()
-        waiting = [pane for pane in self._panes.values() if pane.descriptor in ready]
+        waiting = [it for it in self._panes.values() if it.behind or it.descriptor in ready]
         for pane in sorted(waiting, key=_unfocused):
             if time.monotonic() > looked + PATIENCE:
                 if not self._serve_screen():
@@ -135,7 +135,7 @@ class Worker:
     def _serve_keeper(self, pane: WorkerPane) -> None:
         if pane.out:
             pane.writable()
-        if pane.open:
+        if pane.open or pane.behind:
             pane.readable()
 
     def _watch(self) -> None:
