@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from vm.terminal import soft_reset
+from vm.terminal.cluster_guard import ClusterGuard
 from vm.terminal.ghostty import EngineFailed
 from vm.terminal.ghostty_clone import CONTINUATION_BYTES
 from vm.terminal.ghostty_page import GhosttyPage
@@ -45,6 +46,7 @@ class GhosttyEngine(GhosttyPage):
         self._happened = Happenings()
         self._held = False
         self._soft_resets = soft_reset.Finder()
+        self._guard = ClusterGuard(self._terminal, self._ask)
         self._terminal.listen(self)
         self._settle()
         self._encoder = Encoder(ghostty, self._terminal)
@@ -61,6 +63,13 @@ class GhosttyEngine(GhosttyPage):
         it.set_size_option("CONTINUATION_MAX_BYTES", CONTINUATION_BYTES)
         it.set_size_option("CLIPBOARD_WRITE_MAX_BYTES", MAX_CLIPBOARD)
         it.set_mode_default(CLUSTER_MODE, True)
+
+    def _ask(self, query: bytes) -> bytes:
+        """Return what the engine answers to a query of our own."""
+        kept, self._replies = self._replies, bytearray()
+        self._terminal.write(query)
+        told, self._replies = bytes(self._replies), kept
+        return told
 
     # -- what the engine calls back ----------------------------------------------------------
 
@@ -120,10 +129,10 @@ class GhosttyEngine(GhosttyPage):
         self._encoder.watch(data)
         at = 0
         for end in self._soft_resets.ends(data):
-            self._terminal.write(data[at:end])
+            self._guard.write(data[at:end])
             self._terminal.write(soft_reset.after(*self._terminal.cursor()))
             at = end
-        self._terminal.write(data[at:] if at else data)
+        self._guard.write(data[at:] if at else data)
         if self._terminal.size() != self._wanted:
             # a guest may ask for 132 columns (modes 40 and 3); its size is not its own to choose
             self._terminal.resize(*self._wanted)

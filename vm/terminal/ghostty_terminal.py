@@ -27,6 +27,7 @@ class Terminal:
         self._text = self.ffi.new("GhosttyString*")
         self._u16 = self.ffi.new("uint16_t*")
         self._int = self.ffi.new("int*")
+        self._bool = self.ffi.new("bool*")
         self._byte = self.ffi.new("uint8_t*")
         self._bar = self.ffi.new("GhosttyTerminalScrollbar*")
 
@@ -103,6 +104,14 @@ class Terminal:
         """Return the cursor's column and row on the active screen, from 0."""
         column = int(self._get("CURSOR_X", self._u16)[0])
         return column, int(self._get("CURSOR_Y", self._u16)[0])
+
+    def pending_wrap(self) -> bool:
+        """Tell whether the next character goes to the next row."""
+        return bool(self._get("CURSOR_PENDING_WRAP", self._bool)[0])
+
+    def ground(self) -> bool:
+        """Tell whether the parser is within no sequence and no character."""
+        return bool(self._get("VT_GROUND", self._bool)[0])
 
     def mode(self, number: int) -> bool:
         """Tell whether a DEC private mode is set."""
