@@ -72,6 +72,9 @@ CTRL: Final = {
 }  # fmt: skip
 """Control characters that are no letter with ctrl; Textual calls the first one ctrl+@."""
 
+NEED_SHIFT: Final = '!@#$%^&*()_+{}|:"<>?~'
+"""Symbols that Shift makes on an American keyboard."""
+
 CHARACTERS: Final = {"enter": "\r", "tab": "\t", "backspace": "\x7f", "space": " "}
 PRIVATE: Final = range(57344, 63744)
 """Numbers of keys without a character in the kitty protocol; unknown ones are left out."""
@@ -145,15 +148,17 @@ def _csi(match: re.Match[str]) -> list[events.Key] | None:
     if code == 27 and final == "~" and text.isdecimal():
         return _keys(_other_key(int(text), modifiers))
     shifted, base = int(match["shifted"] or 0), int(match["base"] or 0)
+    if final == "u" and not shifted and not text:
+        return _keys(_other_key(code, modifiers)._replace(base=base))
     return _keys(_Press(code, final, modifiers, shifted, base, _text(text)))
 
 
 def _other_key(code: int, modifiers: int) -> _Press:
-    """Return a key of xterm's modifyOtherKeys, which numbers the character that Shift makes."""
+    """Return a key that may be numbered by the character that Shift makes, as xterm does it."""
     character = _character(code)
     if modifiers & 1 and character.isupper() and len(character.lower()) == 1:
         code = ord(character.lower())
-    elif character > " " and not character.isalpha():
+    elif character and character in NEED_SHIFT:
         modifiers &= ~1
     return _Press(code, "u", modifiers)
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import codecs
 import functools
+import os
 import re
 import select
 import sys
@@ -25,11 +26,11 @@ from textual.drivers import linux_driver
 from widgets.outer_keys import ESCAPE, LONE_MODIFIERS, alt_key, keys_of, with_alt
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from textual.message import Message
 
-__all__ = ["ESCAPE_DELAY", "LONE_MODIFIERS", "OuterParser", "mend_parser"]
+__all__ = ["ESCAPE_DELAY", "LONE_MODIFIERS", "OuterDriver", "OuterParser", "mend_parser"]
 
 ESCAPE_DELAY: Final = 0.015
 """Seconds that a lone Escape waits: a sequence comes in one write, the next key much later."""
@@ -38,6 +39,9 @@ PART_DELAY: Final = 0.5
 """Seconds that a sequence waits that has begun for certain; nobody types one by hand."""
 
 PASTE_BEGIN, PASTE_END = "\x1b[200~", "\x1b[201~"
+
+OTHER_KEYS_ON, OTHER_KEYS_OFF = "\x1b[>4;1m", "\x1b[>4m"
+"""Ask xterm and tmux for keys that have no character of their own, such as shift+enter."""
 
 MAX_PASTE: Final = 32 << 20
 """Characters of a paste that are kept; what comes beyond them is dropped."""
@@ -212,6 +216,29 @@ class OuterParser(XTermParser):
     def _alt(self, character: str) -> list[Message]:
         typed = self._typed(character)
         return [alt_key("\x7f" if character == self.erase else character)] if typed else []
+
+
+class OuterDriver(linux_driver.LinuxDriver):
+    """Textual's driver; asks xterm and tmux for modifyOtherKeys besides kitty's protocol."""
+
+    def start_application_mode(self) -> None:
+        """Begin to use the terminal."""
+        super().start_application_mode()  # type: ignore[no-untyped-call]  # Textual's own
+        if knows_other_keys(os.environ) and self._writer_thread is not None:
+            self.write(OTHER_KEYS_ON)
+            self.flush()
+
+    def stop_application_mode(self) -> None:
+        """Give the terminal back as it was."""
+        if knows_other_keys(os.environ) and self._writer_thread is not None:
+            self.write(OTHER_KEYS_OFF)
+        super().stop_application_mode()
+
+
+def knows_other_keys(environment: Mapping[str, str]) -> bool:
+    """Tell whether the terminal is xterm or tmux; others may take the asking for a colour."""
+    kind = environment.get("TERM", "")
+    return kind.startswith(("tmux", "screen")) or "XTERM_VERSION" in environment
 
 
 def _whole(text: str) -> str:

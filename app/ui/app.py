@@ -31,7 +31,7 @@ from themes.glyphs import ASCII, UNICODE, Glyphs
 from themes.palette import DEFAULT, builtin_palettes
 from vm.errors import VMError
 from widgets.terminal import TerminalView
-from widgets.terminal_keys import mend_parser
+from widgets.terminal_keys import OuterDriver, mend_parser
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -282,5 +282,6 @@ def run_workstation(workspace: Path, *, paths: Paths | None = None) -> int:
 def run_app(app: ClocheApp) -> int:
     """Run the application on this terminal and return its exit status."""
     mend_parser()
+    app.driver_class = OuterDriver
     app.run()
     return app.return_code or 0

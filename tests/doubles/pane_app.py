@@ -15,7 +15,7 @@ from app.ui.panes import PaneHub
 from tests.doubles.engines import cache_folder
 from tests.doubles.worker_link import LAUNCHER
 from widgets.terminal import TerminalView
-from widgets.terminal_keys import mend_parser
+from widgets.terminal_keys import OuterDriver, mend_parser
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
@@ -57,4 +57,6 @@ class PaneApp(App[None]):
 
 if __name__ == "__main__":
     mend_parser()
-    PaneApp(Path(sys.argv[1])).run()
+    app = PaneApp(Path(sys.argv[1]))
+    app.driver_class = OuterDriver
+    app.run()

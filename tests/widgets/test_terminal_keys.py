@@ -286,3 +286,18 @@ async def test_what_is_in_flight_is_waited_for(terminal: int) -> None:
     asyncio.get_running_loop().call_later(0.03, os.write, terminal, b"5A\n")
     assert names(await waiting) == []
     assert names(told(parser, "5A")) == ["ctrl+up"]
+
+
+@pytest.mark.parametrize(
+    ("environment", "asked"),
+    [
+        ({}, False),
+        ({"TERM": "xterm-256color"}, False),
+        ({"TERM": "tmux-256color"}, True),
+        ({"TERM": "screen-256color"}, True),
+        ({"TERM": "xterm-256color", "XTERM_VERSION": "XTerm(390)"}, True),
+        ({"TERM": "xterm-kitty"}, False),
+    ],
+)
+def test_who_is_asked_for_longer_keys(environment: dict[str, str], asked: bool) -> None:
+    assert terminal_keys.knows_other_keys(environment) is asked

@@ -121,6 +121,10 @@ OTHER = r"""
 \x1b[27;2;32~     shift+space                 \x20
 \x1b[13;2u        shift+enter                 \r
 \x1b[105;5u       ctrl+i                      \t
+\x1b[65;6u        ctrl+shift+a                \x01
+\x1b[33;6u        ctrl+exclamation_mark       !
+\x1b[49;6u        ctrl+shift+1                !
+\x1b[97;6u        ctrl+shift+a                \x01
 """
 """xterm and tmux with extended keys, in both of their forms."""
 
