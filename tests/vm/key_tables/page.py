@@ -51,8 +51,8 @@ A key that your terminal does not tell from another one is that other one for th
 
 * Terminals with kitty's protocol (kitty, Ghostty, foot, WezTerm, Alacritty, iTerm2 and others)
   tell every key.
-* xterm, and tmux with `set -s extended-keys on`, tell nearly every key: Cloche asks them for xterm's
-  longer form.
+* xterm, and tmux with `set -s extended-keys on`, tell nearly every key: Cloche asks them for
+  xterm's longer form.
 * All others (GNOME Terminal, Terminal.app, PuTTY, plain tmux) send the same for `ctrl+i` and `tab`;
   `ctrl+m`, `shift+enter`, `ctrl+enter` and `enter`; `ctrl+[` and `escape`; `ctrl+shift+a` and
   `ctrl+a`; `ctrl+/` and `ctrl+_`; `ctrl+2`, `ctrl+@` and `ctrl+space`.
