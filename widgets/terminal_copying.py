@@ -39,6 +39,8 @@ class CopyMode:
         """The number typed before a motion, 0 for none."""
         self.line: SearchLine | None = None
         """The line in which a search is typed, while there is one."""
+        self.searched = False
+        """A search was made and kept: n and N step in what it found."""
         self._wish: bool | None = None
         self._waits: Timer | None = None
         self._selected = False
@@ -104,7 +106,7 @@ class CopyMode:
     def _become(self, active: bool) -> None:
         if active == self.active:
             return
-        self.active, self.count, self.line = active, 0, None
+        self.active, self.count, self.line, self.searched = active, 0, None, False
         self._view.set_class(active, "-copying")
         self._view.post_message(self._view.CopyModeChanged(self._view))
         self._view.repaint()
@@ -158,8 +160,13 @@ class CopyMode:
 
     def _open_line(self, direction: Direction, *, alone: bool = False) -> None:
         self._direction = direction
-        self.line = SearchLine(direction, alone=alone)
+        self._set_line(SearchLine(direction, alone=alone))
         self._view.repaint_own_lines()
+
+    def _set_line(self, line: SearchLine | None) -> None:
+        """Open or close the line, and say that keys mean something else now."""
+        self.line = line
+        self._view.post_message(self._view.CopyModeChanged(self._view))
 
     def _press_in_line(self, feed: PaneFeed, line: SearchLine, event: events.Key) -> None:
         before = line.text
@@ -167,7 +174,8 @@ class CopyMode:
         if action == "keep":
             self._keep(feed, line)
         elif action == "cancel":
-            self.line = None
+            self.searched = False
+            self._set_line(None)
             feed.search("")
             if line.alone:
                 self.leave()
@@ -181,7 +189,8 @@ class CopyMode:
         return self._direction == "backwards"
 
     def _keep(self, feed: PaneFeed, line: SearchLine) -> None:
-        self.line = None
+        self._set_line(None)
+        self.searched = bool(line.text or self._needle)
         if line.text:
             self._needle = line.text
         elif self._needle:

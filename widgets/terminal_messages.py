@@ -118,4 +118,7 @@ class TerminalMessages:
             self.uri = uri
 
     class CopyModeChanged(Event, namespace="terminal_view"):
-        """Copy mode began or ended (`view.copying`): the keys are the view's, or the guest's."""
+        """Copy mode or its search line began or ended: keys mean something else now.
+
+        See `view.copying` and `view.copying_mode.line`.
+        """

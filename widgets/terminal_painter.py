@@ -119,7 +119,7 @@ class TerminalPainter:
         count = f"{mode.count} " if mode.count else ""
         place = f"{count}COPY {back}/{history}"
         shorter = (f" {place} ", f" {count}COPY ", " COPY ")
-        if mode.line is not None or not feed.view.searching:
+        if mode.line is not None or not mode.searched:
             return shorter
         long, short = found_texts(feed.view)
         return (f" {long}  {place} ", f" {short}  {place} ", *shorter)

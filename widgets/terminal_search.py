@@ -100,7 +100,7 @@ class SearchLine:
         return Strip(segments, width)
 
     def _is_lost(self, view: View) -> bool:
-        return bool(self.text) and not view.matches
+        return bool(self.text) and not view.matches and not view.searching
 
     def _room(self, view: View, width: int) -> tuple[str, int]:
         """Return how much was found, as long as the needle leaves room, and the needle's room."""
@@ -124,9 +124,13 @@ class SearchLine:
 
 
 def found_texts(view: View) -> tuple[str, ...]:
-    """Return how much a search found, from the longest way to say it to the shortest."""
+    """Return how much a search found, from the longest way to say it to the shortest.
+
+    A plus says that it still goes on and may find more.
+    """
     if not view.matches:
-        return ("nothing", "none")
+        return ("searching", "…") if view.searching else ("nothing", "none")
+    all_of_them = f"{view.matches}+" if view.searching else f"{view.matches}"
     if not view.match:
-        return (f"{view.matches} found", f"{view.matches}")
-    return (f"{view.match} of {view.matches}", f"{view.match}/{view.matches}")
+        return (f"{all_of_them} found", all_of_them)
+    return (f"{view.match} of {all_of_them}", f"{view.match}/{all_of_them}")

@@ -112,7 +112,7 @@ class GrantingFeed(FakeFeed):
     def search(self, text: str, *, backwards: bool = False) -> None:
         super().search(text, backwards=backwards)
         found = 17 if text else 0
-        self.view = replace(self.view, matches=found, match=min(3, found), searching=bool(text))
+        self.view = replace(self.view, matches=found, match=min(3, found))
         self._grant()
 
     def asked(self, *kinds: str) -> list[tuple[object, ...]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -319,8 +318,11 @@ async def test_where_keys_go_is_told() -> None:
         assert names(app)[-1] == "CopyModeChanged"
         assert app.view.has_class("-copying")
         assert not app.view.is_guests("x")
+        app.heard.clear()
+        await pilot.press("slash", "x", "enter", "slash", "escape")
+        assert names(app) == ["CopyModeChanged"] * 4
         await pilot.press("q")
-        assert names(app)[-2:] == ["CopyModeChanged", "CopyModeChanged"]
+        assert names(app) == ["CopyModeChanged"] * 5
         assert not app.view.has_class("-copying")
 
 
@@ -375,7 +377,7 @@ async def test_the_mark_says_where_the_page_is() -> None:
         line = shown(app, 9)
         assert line.text == "x" * 24 + " COPY 120/3000 ".rjust(16, "x")
         assert line.cell_length == 40
-        feed.view = replace(feed.view, matches=17, match=3, searching=True)
+        await pilot.press("slash", "x", "enter")
         feed.scroll = Scroll(5, 20, at_end=False)
         feed.put("x", told=[])
         await pilot.pause()

@@ -192,6 +192,22 @@ def test_how_much_was_found_is_said() -> None:
     assert found_texts(View(matches=17, match=3)) == ("3 of 17", "3/17")
     assert found_texts(View(matches=17)) == ("17 found", "17")
     assert found_texts(View()) == ("nothing", "none")
+    assert found_texts(View(searching=True)) == ("searching", "…")
+    assert found_texts(View(matches=17, match=3, searching=True)) == ("3 of 17+", "3/17+")
+
+
+async def test_a_search_that_found_nothing_says_so_when_it_is_kept() -> None:
+    feed = GrantingFeed()
+    app = TerminalApp(feed)
+    async with app.run_test() as pilot:
+        await searching(pilot, app, feed)
+        await pilot.press("z", "enter")
+        feed.view = replace(feed.view, matches=0, match=0)
+        feed.put("x", told=[])
+        await pilot.pause()
+        assert shown(app, 9).text.endswith("x nothing  COPY 0/0 ")
+        await pilot.press("slash", "escape")
+        assert shown(app, 9).text.endswith("x COPY 0/0 ")
 
 
 def test_a_needle_is_bounded() -> None:
