@@ -107,7 +107,7 @@ class PaneOutput(PaneInput):
             columns, rows = self._guest_size = _size(payload)
             self._resized(columns, rows)
         elif kind == stream.TAKEN:
-            self.passage.take(*stream.unpack(stream.COUNT, payload))
+            self._passed(payload)
         elif kind == stream.HOLD:
             self._held_by(payload)
         elif kind == stream.PROGRAM_FRAME:
