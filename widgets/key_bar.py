@@ -81,6 +81,7 @@ class KeyBar(LineView):
             width_left = start
         else:
             width_left = width
+        margin = 1 if self.last is None else len(gap)
         left: list[Piece] = [(" ", paint(on="panel"))]
         if self.lead is not None:
             text, token = self.lead
@@ -89,7 +90,7 @@ class KeyBar(LineView):
         for hint in self.hints:
             pieces = self._pieces(hint)
             length = sum(cells(text) for text, _ in pieces)
-            if used + length > width_left - len(gap):
+            if used + length > width_left - margin:
                 continue
             self._spans.append((used, used + length, hint))
             left += [*pieces, (gap, paint(on="panel"))]

@@ -85,7 +85,8 @@ class FleetLayout(FleetHealth):
     def set_zoom(self, *, on: bool) -> None:
         """Show one pane alone, or the grid."""
         self.zoomed = on
-        self.set_class(on, "-zoomed")
+        for part in ("#side", "#strip"):  # not the screen: its class restyles every pane
+            self.query_one(part).set_class(on, "-zoomed")
         self.fit()
 
     def action_more(self) -> None:
