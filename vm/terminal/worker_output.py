@@ -40,6 +40,7 @@ class PaneOutput(PaneInput):
         self._at, self._piece = 0, PIECE  # place in the first output that waits
         self._wish = self._guest_size = engine.size
         self._holds = True
+        self._quiet = False
         self._replaying = True
         self._ended = False
         self._held_since: float | None = None
