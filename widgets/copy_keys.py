@@ -115,7 +115,7 @@ PREFIX_KEYS: tuple[PrefixKey, ...] = (
     PrefixKey(("left_square_bracket",), "enter", "copy mode: move, select, search, copy"),
     PrefixKey(("pageup",), "page_up", "copy mode, and a page up"),
     PrefixKey(("pagedown",), "page_down", "copy mode, and a page down"),
-    PrefixKey(("f",), "search", "search in what the terminal showed"),
+    PrefixKey(("f",), "search", "search up in what the terminal showed"),
     PrefixKey(("right_square_bracket",), "paste", "paste what was copied last"),
 )
 """What the terminal that has the keys does after the prefix; any other key is the app's."""

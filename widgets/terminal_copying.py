@@ -63,7 +63,8 @@ class CopyMode:
         elif action == "page_down":
             feed.copy_move("page_down")
         elif action == "search":
-            self._open_line("forwards", alone=True)
+            # the newest output is the likeliest place, and the cursor is below it
+            self._open_line("backwards", alone=True)
 
     def leave(self) -> None:
         """Let the page go on and give the keys back to the guest."""

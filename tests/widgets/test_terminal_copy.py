@@ -165,7 +165,7 @@ async def test_keys_after_the_prefix(key: str, calls: list[Call]) -> None:
         assert names(app)[:2] == ["PrefixPressed", "PrefixCancelled"]
         assert not app.view.has_class("-prefix")
         assert app.view.copying == (key != "right_square_bracket")
-        assert shown(app, 9).text.startswith("/") == (key == "f")
+        assert shown(app, 9).text.startswith("?") == (key == "f")
 
 
 def test_each_key_after_the_prefix_is_tried_here() -> None:

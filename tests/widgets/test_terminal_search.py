@@ -47,12 +47,12 @@ ASKS: dict[str, list[Call]] = {
     "enter": [],
     "escape": [("search", "", False), ("copy_mode", False)],
     "ctrl+c": [("search", "", False), ("copy_mode", False)],
-    "down": [("find_next", False)],
-    "ctrl+n": [("find_next", False)],
-    "up": [("find_next", True)],
-    "ctrl+p": [("find_next", True)],
+    "down": [("find_next", True)],
+    "ctrl+n": [("find_next", True)],
+    "up": [("find_next", False)],
+    "ctrl+p": [("find_next", False)],
 }
-"""What the engine is asked for by the other keys, in a search begun with the prefix."""
+"""What the engine is asked for by the other keys, in a search begun with the prefix: one up."""
 
 
 def test_each_key_of_the_table_is_tried_here() -> None:
@@ -82,7 +82,7 @@ async def test_a_key_that_acts(key: str) -> None:
     async with app.run_test() as pilot:
         await searching(pilot, app, feed)
         await pilot.press("n", "e")
-        assert feed.calls == [("search", "n", False), ("search", "ne", False)]
+        assert feed.calls == [("search", "n", True), ("search", "ne", True)]
         feed.calls.clear()
         await pilot.press(key)
         assert feed.calls == ASKS[key]
@@ -97,11 +97,11 @@ async def test_typing_edits_the_search_and_enter_keeps_it() -> None:
     app = TerminalApp(feed)
     async with app.run_test() as pilot:
         await searching(pilot, app, feed)
-        assert shown(app, 9).text == "/".ljust(40)
+        assert shown(app, 9).text == "?".ljust(40)
         await pilot.press(*"needle")
-        assert shown(app, 9).text == "/needle   3 of 17".ljust(40)
+        assert shown(app, 9).text == "?needle   3 of 17".ljust(40)
         await pilot.press("backspace", "left", "T")
-        assert feed.told("search")[-1] == ("needTl", False)
+        assert feed.told("search")[-1] == ("needTl", True)
         await pilot.press("enter")
         assert shown(app, 9).text.endswith("x 3 of 17  COPY 0/0 ")
         feed.calls.clear()
@@ -146,7 +146,7 @@ async def test_a_paste_goes_into_the_line_its_first_line_only() -> None:
         await searching(pilot, app, feed)
         app.post_message(Paste("\nnee\x1b[31mdle\nmore"))
         await pilot.pause()
-        assert feed.calls == [("search", "nee[31mdle", False)]
+        assert feed.calls == [("search", "nee[31mdle", True)]
 
 
 async def test_the_line_goes_to_the_top_while_the_match_is_below_it() -> None:
@@ -156,17 +156,17 @@ async def test_the_line_goes_to_the_top_while_the_match_is_below_it() -> None:
         await searching(pilot, app, feed)
         feed.marked[9] = (Mark(2, 4, "match"),)
         await pilot.press("x")
-        assert shown(app, 9).text.startswith("/x")
+        assert shown(app, 9).text.startswith("?x")
         feed.marked[9] = (Mark(2, 4, "current"),)
         await pilot.press("x")
-        assert shown(app, 0).text.startswith("/xx")
+        assert shown(app, 0).text.startswith("?xx")
         assert shown(app, 9).text.startswith("xxx")
         feed.marked.clear()
         await pilot.press("x")
-        assert shown(app, 0).text.startswith("/xxx"), "it stays where it is"
+        assert shown(app, 0).text.startswith("?xxx"), "it stays where it is"
         feed.marked[0] = (Mark(2, 4, "current"),)
         await pilot.press("x")
-        assert shown(app, 9).text.startswith("/xxxx")
+        assert shown(app, 9).text.startswith("?xxxx")
         await pilot.press("escape")
         assert shown(app, 9).text == "x" * 40
 
@@ -174,8 +174,8 @@ async def test_the_line_goes_to_the_top_while_the_match_is_below_it() -> None:
 @pytest.mark.parametrize(
     ("needle", "text"),
     [
-        ("needle", "/needle   3 of 17   "),
-        ("a-longer-needle", "/er-needle   3 of 17"),
+        ("needle", "?needle   3 of 17   "),
+        ("a-longer-needle", "?er-needle   3 of 17"),
     ],
 )
 async def test_twenty_columns_are_enough(needle: str, text: str) -> None:
