@@ -19,6 +19,9 @@ BUILTIN = Path(__file__).with_name("builtin")
 DEFAULT = "cloche-dark"
 """The theme that is used when the user chose none."""
 
+FEW_COLOURS = "cloche-ansi"
+"""The theme for terminals of sixteen colours."""
+
 BASE = (
     *("background", "surface", "panel", "raised", "foreground", "muted", "faint"),
     *("accent", "accent-soft", "success", "warning", "error", "selection", "selection-quiet"),

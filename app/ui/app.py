@@ -23,7 +23,7 @@ from app.ui.help_screen import HelpScreen
 from app.ui.housekeeping import Housekeeping
 from app.ui.messages import SessionsArrived, TaskFailed
 from app.ui.review_screen import ReviewScreen
-from app.ui.theming import install_themes
+from app.ui.theming import chosen_palette, install_themes
 from app.ui.turns import Turns
 from app.ui.work_screen import PREFIX_ID, WorkScreen
 from snapshot.errors import SnapshotError
@@ -262,8 +262,7 @@ def run_workstation(workspace: Path, *, paths: Paths | None = None) -> int:
     from app.ui.live_terminals import LiveTerminals
 
     found = paths or RealPaths.from_environment()
-    palettes = builtin_palettes()
-    palette = palettes.get(os.environ.get("CLOCHE_THEME", DEFAULT), palettes[DEFAULT])
+    palette = chosen_palette(os.environ.get("CLOCHE_THEME", ""))
     ui = load_config(found.config).ui
     app = ClocheApp(
         workspace.resolve(),

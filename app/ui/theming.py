@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rich.console import Console
 from textual.theme import Theme
 
-from themes.palette import DEFAULT, builtin_palettes
+from themes.palette import DEFAULT, FEW_COLOURS, builtin_palettes
 
 if TYPE_CHECKING:
     from textual.app import App
@@ -53,3 +54,16 @@ def install_themes(app: App[None], wanted: str = DEFAULT) -> None:
     for palette in palettes.values():
         app.register_theme(theme_of(palette))
     app.theme = wanted if wanted in palettes else DEFAULT
+
+
+def chosen_palette(wanted: str = "") -> Palette:
+    """Return the palette that the user wants, else the one that this terminal can show.
+
+    A terminal of sixteen colours gets its own: the nearest ones to ours would be the same black for
+    text and ground in places, and the agents' red and green would be neither.
+    """
+    palettes = builtin_palettes()
+    if wanted in palettes:
+        return palettes[wanted]
+    shown = Console(force_terminal=True, legacy_windows=False).color_system
+    return palettes[FEW_COLOURS if shown in ("standard", "windows") else DEFAULT]
