@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 import pytest
 
 from app.ui.fleet_screen import FleetScreen
+from tests.doubles.fleet import with_panes
 from tests.doubles.pilots import press, settle
 from tests.doubles.scenes import crowd, workstation
 from widgets.terminal_feed import Scroll
@@ -48,11 +49,7 @@ def panes(count: int, *keys: str) -> Callable[[Pilot[None]], Awaitable[None]]:
     """Return what shows so many panes and then presses keys."""
 
     async def before(pilot: Pilot[None]) -> None:
-        await settle(pilot)
-        screen = pilot.app.screen
-        assert isinstance(screen, FleetScreen)
-        while len(screen.tiling.shown) != count:
-            await press(pilot, "plus" if len(screen.tiling.shown) < count else "minus")
+        await with_panes(pilot, count)
         await press(pilot, *keys)
 
     return before

@@ -43,6 +43,9 @@ STYLE = Style(color="#d6dbe4", bgcolor="#0e1116")
 class StillFeed(FakeFeed):
     """A picture that takes the size of its view, as a terminal does."""
 
+    columns: int
+    rows: int
+
     def __init__(self, lines: tuple[str, ...]) -> None:
         super().__init__(76, 30)
         self.lines = lines
