@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
 import shlex
+import signal
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -10,11 +13,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from app.records import read_session
+from tests.doubles.pane_watch import Watcher, hub_of
 from tests.e2e.sessions import LAUNCHER, World
 from tests.e2e.tmux import TmuxTerminal
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from app.ui.pane import Pane
 
 
 pytestmark = pytest.mark.vm
@@ -130,3 +136,47 @@ def test_one_client_holds_the_terminal_and_others_mirror_it(world: World, tmp_pa
         first.until("inherited", 30)
         first.until("30 100", 30)
     assert world.json("rm", "--force", session)["ok"]
+
+
+async def test_what_is_typed_while_worker_and_keeper_die_reaches_the_agent_once(
+    world: World, tmp_path: Path
+) -> None:
+    workspace = tmp_path / "project"
+    workspace.mkdir()
+    words = ("run", "shell", "--detach", "--name", "typing", "--workspace", str(workspace))
+    session = world.json(*words)["session"]
+    world.wait_for(session, "state", "running")
+    async with hub_of() as hub:
+        await hub.start()
+        pane = hub.open(session, world.paths.sockets(session) / "pane.sock")
+        watcher = Watcher(pane)
+        await watcher.shows("agent@cloche", 60)
+        type_all(pane, "cat > typed.txt\r")
+        # until then the shell reads keys by itself, and what it reads ahead is not for cat
+        wait = "until test -e typed.txt; do sleep 0.1; done"
+        assert (
+            await asyncio.to_thread(world.run, "exec", session, "--", "sh", "-c", wait)
+        ).status == 0
+        type_all(pane, "1 before\r2 ")
+        assert pane.worker_pid is not None
+        os.kill(pane.worker_pid, signal.SIGKILL)
+        type_all(pane, "worker dies\r")
+        await watcher.shows("2 worker dies", 30)
+        world.kill_keeper(session)
+        await watcher.enters("lost", 30)
+        type_all(pane, "3 keeper dies\r")
+        # asking for anything brings a new keeper
+        assert (await asyncio.to_thread(world.run, "exec", session, "--", "true")).status == 0
+        await watcher.shows("3 keeper dies", 30)
+        type_all(pane, "4 after\r")
+        await watcher.shows("4 after", 30)
+        pane.send_key("ctrl+d", None)
+        done = await asyncio.to_thread(world.run, "exec", session, "--", "cat", "typed.txt")
+        assert done.stdout == b"1 before\n2 worker dies\n3 keeper dies\n4 after\n"
+        assert watcher.refused == []
+    assert world.json("rm", "--force", session)["ok"]
+
+
+def type_all(pane: Pane, text: str) -> None:
+    for c in text:
+        pane.send_key({" ": "space", "\r": "enter"}.get(c, c), c)
