@@ -274,7 +274,10 @@ class PaneFeed(Protocol):
         ...
 
     def send_key(self, key: str, character: str | None) -> None:
-        """Type a key, named as Textual names it; it is encoded by the guest's own modes."""
+        """Type a key, named as Textual names it; it is encoded by the guest's own modes.
+
+        Like all input it waits while the terminal is away, and is refused when it has ended.
+        """
         ...
 
     def send_text(self, text: str) -> None:
@@ -282,7 +285,11 @@ class PaneFeed(Protocol):
         ...
 
     def send_paste(self, text: str) -> None:
-        """Paste text: control characters are taken out, paste marks set if the guest asked."""
+        """Paste text: control characters are taken out, paste marks set if the guest asked.
+
+        It goes out as fast as the guest reads, keys typed later come after it, and ctrl+c typed
+        meanwhile gives up the rest (see `pasting`, `cancel_paste`).
+        """
         ...
 
     def send_mouse(self, mouse: MouseInput) -> None:
@@ -330,7 +337,7 @@ class PaneFeed(Protocol):
         ...
 
     def find_next(self, *, backwards: bool = False) -> None:
-        """Go to the next match."""
+        """Go to the next match in the direction of the search, or (`backwards`) against it."""
         ...
 
     async def selected_text(self) -> str:

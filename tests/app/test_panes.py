@@ -308,6 +308,36 @@ async def test_a_pane_nobody_listens_to_keeps_its_screen(tmp_path: Path) -> None
         await watcher.shows("unseen")
 
 
+@pytest.mark.parametrize(
+    "output",
+    [
+        b"x" * 10_000_000,
+        "漢".encode() * 3_000_000,
+        bytes(range(128, 256)) * 8_000,
+        b"\xe6\xbc" * 100_000 + b"\xff\xfe\xc0\xaf" * 100_000,
+        b"\x1b[" + b"1;" * 500_000,
+        b"\x1b]2;" + b"t" * 2_000_000,
+        b"\x1bP" + b"q" * 2_000_000 + b"\x1b[",
+        b"\x1b[999999999;999999999H\x1b[2147483648b" * 1000,
+    ],
+    ids=["one line", "wide line", "high bytes", "bad UTF-8", "CSI", "OSC", "DCS", "numbers"],
+)
+async def test_bad_output_neither_ends_a_pane_nor_outlives_a_reset(
+    output: bytes, tmp_path: Path
+) -> None:
+    async with PaneServer(tmp_path / "s") as server, hub_of() as hub:
+        pane = hub.open("one", tmp_path / "s")
+        watcher = Watcher(pane)
+        await watcher.enters("live")
+        pid = pane.worker_pid
+        await server.put(output)
+        await server.put(b"\x18\x1bcand after")
+        await watcher.shows("and after", 30)
+        assert pane.worker_pid == pid
+        pane.send_key("a", "a")
+        await server.until_typed(b"a")
+
+
 async def test_an_inactive_pane_takes_the_guests_size(tmp_path: Path) -> None:
     async with PaneServer(tmp_path / "s", size=(66, 22)) as server, hub_of() as hub:
         pane = hub.open("one", tmp_path / "s", columns=100, rows=30, active=False)
