@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import os
+import random
 import signal
 from typing import TYPE_CHECKING
 
+import pytest
+
 from app.keeper.pane import PaneServer
 from app.keeper.terminal_record import CAPACITY, TerminalRecord
+from app.ui import pane as pane_module
 from app.ui.pane_user import MIRRORED
 from tests.doubles.pane_watch import Watcher, hub_of
 
@@ -212,5 +216,62 @@ async def test_output_beyond_the_records_end_is_attached_to_as_a_sane_page(tmp_p
         await keyboard.print(b"\x1b[?1049l\x1b[?1003l$ ")
         await watcher.until(lambda: not pane.modes.alternate)
         assert not any("row" in line for line in watcher.lines())
+    await server.close()
+    record.close()
+
+
+class SlowKeyboard(Keyboard):
+    """A guest that reads now and then; it draws nothing of it."""
+
+    def __init__(self, record: TerminalRecord, chance: random.Random) -> None:
+        super().__init__(record)
+        self._chance = chance
+
+    async def send(self, data: bytes) -> None:
+        for _ in range(self._chance.randrange(4)):
+            await asyncio.sleep(0)
+        self.typed += data
+        await self.print(b".")
+
+
+@pytest.mark.parametrize("seed", range(4))
+async def test_workers_killed_at_random_cost_no_key_and_double_none(
+    seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pane_module, "CRASH_SPAN_S", 0.0)
+    chance = random.Random(seed)
+    record = TerminalRecord(tmp_path, 80, 24)
+    keyboard = SlowKeyboard(record, chance)
+    server = keyboard.server = PaneServer(tmp_path / "s", record, keyboard)
+    server.start()
+    typed = ""
+    async with hub_of() as hub:
+        await hub.start()
+        pane = hub.open("one", tmp_path / "s")
+        watcher = Watcher(pane)
+        await watcher.enters("live")
+        for number in range(8):
+            for _ in range(chance.randrange(40)):
+                if chance.random() < 0.05:
+                    text = f"<{number}>" * chance.randrange(1, 40_000)
+                    pane.send_paste(text)
+                    typed += text
+                else:
+                    c = chance.choice("abcdefgh")
+                    pane.send_key(c, c)
+                    typed += c
+                if chance.random() < 0.3:
+                    await asyncio.sleep(0)
+            if pane.worker_pid is not None:
+                os.kill(pane.worker_pid, chance.choice([signal.SIGKILL, signal.SIGSEGV]))
+            if chance.random() < 0.5:
+                await watcher.until(lambda: pane.state != "live")
+                await watcher.enters("live")
+        pane.send_key("z", "z")
+        async with asyncio.timeout(30):
+            while not keyboard.typed.endswith(b"z"):
+                await watcher.next()
+        assert keyboard.typed.decode() == typed + "z"
+        assert watcher.refused == []
     await server.close()
     record.close()

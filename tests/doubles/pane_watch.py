@@ -77,6 +77,12 @@ class Watcher:
         strips = [self.pane.strip(y) for y in range(self.pane.rows)]
         return [strip.text.rstrip() if strip else "" for strip in strips]
 
+    async def next(self, seconds: float = DEADLINE) -> None:
+        """Wait until the pane says anything."""
+        self._news.clear()
+        async with asyncio.timeout(seconds):
+            await self._news.wait()
+
     async def until(self, condition: Callable[[], bool], seconds: float = DEADLINE) -> None:
         async with asyncio.timeout(seconds):
             while not condition():
