@@ -50,6 +50,11 @@ def test_what_a_guest_gets(text: str, plain: bytes, bracketed: bytes) -> None:
     assert sent([text], bracketed=True) == BEGIN + bracketed + END
 
 
+def test_a_line_end_that_was_cut_is_one_line_end_and_no_more() -> None:
+    assert sent(["a\r", "\n", "\nb"], bracketed=True) == BEGIN + b"a\n\nb" + END
+    assert sent(["a\r", "", "\n", "\r", "b"], bracketed=False) == b"a\r\rb"
+
+
 def test_a_guest_that_changes_its_mind_gets_the_marks_that_it_was_promised() -> None:
     paste = Paste()
     first = paste.piece("a", begin=True, end=False, bracketed=True)

@@ -49,6 +49,7 @@ class Paste:
         """Return the text with each line end as one: CR, which is Enter, or LF between marks."""
         if self._after_return and text.startswith("\n"):
             text = text[1:]  # the piece before ended within CR LF
+            self._after_return = False
         if text:
             self._after_return = text.endswith("\r")
         lines = text.replace("\r\n", "\n").replace("\r", "\n")

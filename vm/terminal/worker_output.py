@@ -22,8 +22,8 @@ READ = 65_536
 TURN = 0.004
 """Seconds of parsing after which everything else gets its turn."""
 
-PIECE, MIN_PIECE = 2048, 64
-"""Bytes that the engine gets at once; it looks at no clock itself."""
+PIECE, REPLAY_PIECE, MIN_PIECE = 2048, 16_384, 64
+"""Bytes that the engine gets at once; it looks at no clock itself. Nobody types into a replay."""
 
 RESIZE = 0.05
 """Seconds between two sizes: wrapping 10,000 rows anew takes 15 ms."""
@@ -138,7 +138,8 @@ class PaneOutput(PaneInput):
             self.news.state(PaneState.LIVE, 0)
         self.engine.feed(piece)
         slow = time.monotonic() > begin + TURN
-        self._piece = max(MIN_PIECE, self._piece // 4) if slow else min(PIECE, self._piece * 2)
+        most = REPLAY_PIECE if self._replaying else PIECE
+        self._piece = max(MIN_PIECE, self._piece // 4) if slow else min(most, self._piece * 2)
         return len(piece)
 
     def _fed(self) -> None:
