@@ -159,6 +159,15 @@ class FleetPanes(WorkScreen):
         row = row_of(info, position + 1, self.glyphs, self.now)
         return PaneValue(info, row, self.news_of(info.id), info.id == current)
 
+    def on_screen_suspend(self) -> None:
+        """Have nothing drawn behind a screen that covers this one; a dialog lets it be seen."""
+        if not self.is_current:
+            self.stage.rest()
+
+    def on_screen_resume(self) -> None:
+        """Draw again."""
+        self.stage.wake()
+
     @on(PaneStage.Unfinished)
     def show_the_rest(self, message: PaneStage.Unfinished) -> None:
         """Show the panes for which there was no time in the turn before."""
@@ -169,9 +178,10 @@ class FleetPanes(WorkScreen):
         """Say once that there is no room for what the user wished."""
         limit, wished = self.limit(), self.wished
         wanted = self.tiling.count(wished, self._known(), self._live(), self._current_id())
+        graver = self.notice is not None and self.notice.level in ("warning", "error")
         if limit >= wanted:
             self._said_limit = 0
-        elif self._said_limit != limit:
+        elif self._said_limit != limit and not self.zoomed and not graver:
             self._said_limit = limit
             noun = "pane" if limit == 1 else "panes"
             self.say(f"Room for {limit} {noun} of {wanted} here.")

@@ -136,6 +136,18 @@ class PaneStage(Widget):
         if moved:
             self.refresh(layout=True)
 
+    def rest(self) -> None:
+        """Let terminals draw nothing: something covers the stage."""
+        for slot in self.slots:
+            if slot.feed is not None:
+                slot.feed.set_rate("hidden")
+
+    def wake(self) -> None:
+        """Let terminals draw that are to be seen."""
+        for slot in self.slots:
+            if slot.feed is not None and slot.display:
+                slot.feed.set_rate("focused" if slot.has_keys else "visible")
+
     def _hide(self, slots: Iterable[PaneSlot]) -> None:
         for slot in slots:
             if slot.has_keys:

@@ -192,6 +192,24 @@ async def test_a_session_is_never_connected_to_twice_and_a_hidden_one_is_not_dra
         assert terminals.forgotten == []
 
 
+async def test_behind_the_review_nothing_is_drawn_and_behind_a_dialog_it_is() -> None:
+    app, _, terminals = workstation(crowd(3))
+    async with app.run_test(size=USUAL) as pilot:
+        await settle(pilot)
+
+        def rates() -> list[object]:
+            return [terminals.feeds[name].told("rate")[-1] for name in ("s1", "s2")]
+
+        await press(pilot, "2")
+        assert rates() == ["visible", "focused"]
+        await press(pilot, "ctrl+g", "question_mark")
+        assert rates() == ["visible", "focused"]
+        await press(pilot, "escape", "ctrl+g", "r")
+        assert rates() == ["hidden", "hidden"]
+        await press(pilot, "q")
+        assert rates() == ["visible", "focused"]
+
+
 # Zoom
 
 
