@@ -29,7 +29,7 @@ from textual.strip import Strip
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from widgets.terminal_draw_ink import Ink
+    from widgets.terminal_draw_ink import Ink, MarkLook
     from widgets.terminal_feed import CursorShape, Mark, MarkKind
 
     Change = Callable[[str, Style, int], Segment]
@@ -37,9 +37,15 @@ if TYPE_CHECKING:
 BAR, LINE = "\u258f", "\u2581"
 """A thin bar and a thick underline, for cells that are empty."""
 
-KINDS: tuple[MarkKind, ...] = ("selection", "match", "current")
-CODES: dict[MarkKind, int] = {kind: code for code, kind in enumerate(KINDS, 1)}
-"""Marks as bytes, one a cell; 0 is none."""
+LOOKS: tuple[MarkLook, ...] = ("selection", "match", "current", "selected match")
+"""How a marked cell looks; its code, one byte a cell, is the place in here plus 1, 0 is none."""
+
+CODES: dict[MarkKind, bytes] = {
+    "selection": bytes([1] * 256),
+    "match": bytes([2, 4, 2, 2, 4] + [2] * 251),
+    "current": bytes([3] * 256),
+}
+"""What a mark makes of the code that a cell has: a match in the selection shows both."""
 
 NO_STYLE = Style.null()
 
@@ -52,7 +58,7 @@ def mark_codes(marks: Sequence[Mark], cells: int) -> bytearray:
     for mark in marks:
         start, end = max(0, mark.start), min(mark.end, cells)
         if start < end:
-            codes[start:end] = bytes([CODES[mark.kind]]) * (end - start)
+            codes[start:end] = codes[start:end].translate(CODES[mark.kind])
     return codes
 
 
@@ -111,7 +117,7 @@ def paint_marks(strip: Strip, marks: Sequence[Mark], ink: Ink) -> Strip:
         return strip
 
     def change(text: str, style: Style, code: int) -> Segment:
-        return Segment(text, ink.marked(style, KINDS[code - 1]))
+        return Segment(text, ink.marked(style, LOOKS[code - 1]))
 
     return recut(strip, bytearray(codes), change)
 

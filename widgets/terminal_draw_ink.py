@@ -25,7 +25,15 @@ if TYPE_CHECKING:
     from rich.color_triplet import ColorTriplet
     from textual.app import App
 
-    from widgets.terminal_feed import MarkKind
+MarkLook = Literal["selection", "match", "current", "selected match"]
+"""How a marked cell looks."""
+
+TURNS: dict[str, frozenset[MarkLook]] = {
+    "none": frozenset({"selection", "selected match", "current"}),
+    "sixteen": frozenset({"selection"}),
+    "full": frozenset(),
+}
+"""Marks that swap text and background, by how many colours there are for them."""
 
 Depth = Literal["none", "sixteen", "many", "full"]
 """How many colours the outer terminal shows."""
@@ -70,6 +78,7 @@ class Ink:
         coarse = depth in ("none", "sixteen")
         self._coarse = coarse or paint.color("background").ansi is not None
         self._marks = self._make_marks()
+        self._turns = TURNS[depth if depth == "none" else "sixteen" if self._coarse else "full"]
 
     @classmethod
     def of(cls, app: App[object]) -> Ink:
@@ -123,35 +132,34 @@ class Ink:
 
     # -- marks and cursor ----------------------------------------------------------------------
 
-    def _make_marks(self) -> dict[MarkKind, Style]:
+    def _make_marks(self) -> dict[MarkLook, Style]:
+        """Return what marks add; with few colours some cells are turned besides."""
         if self.depth == "none":
-            # turned besides; see `marked`
-            return {
-                "selection": Style(),
-                "match": Style(underline=True),
-                "current": Style(bold=True, underline=True),
-            }
+            line = Style(underline=True)
+            return {"match": line, "selected match": line, "current": line + Style(bold=True)}
         if self._coarse:
+            match = Style(color=BLACK, bgcolor=Color.from_ansi(3), dim=False)
+            current = Style(color=BLACK, bgcolor=Color.from_ansi(6), bold=True, dim=False)
             return {
-                "selection": Style(),
-                "match": Style(color=BLACK, bgcolor=Color.from_ansi(3), reverse=False, dim=False),
-                "current": Style(
-                    color=BLACK, bgcolor=Color.from_ansi(6), bold=True, reverse=False, dim=False
-                ),
+                "match": match + Style(reverse=False),
+                "selected match": match + Style(reverse=True),
+                "current": current + Style(reverse=False),
             }
         paint = self._paint
         plain = Style(reverse=False, dim=False)
         return {
             "selection": paint("foreground", "selection") + plain,
             "match": paint("diff-find-foreground", "diff-find") + plain,
+            "selected match": paint("diff-find-foreground", "selection", "bu") + plain,
             "current": paint("background", "accent", "bu") + plain,
         }
 
-    def marked(self, style: Style, kind: MarkKind) -> Style:
+    def marked(self, style: Style, look: MarkLook) -> Style:
         """Return a style with a mark on it; what it cannot show as colour it shows in reverse."""
-        if self._coarse and (kind == "selection" or (kind == "current" and self.depth == "none")):
+        if look in self._turns:
             style = self.turned(style)
-        return style + self._marks[kind]
+        mark = self._marks.get(look)
+        return style if mark is None else style + mark
 
     def turned(self, style: Style) -> Style:
         """Return a style with text and background swapped."""

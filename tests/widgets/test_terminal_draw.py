@@ -16,6 +16,7 @@ from widgets.paint import Paint
 from widgets.terminal_draw import (
     BAR,
     LINE,
+    LOOKS,
     CursorLook,
     look_of,
     mark_codes,
@@ -26,7 +27,7 @@ from widgets.terminal_draw_ink import Depth, Ink
 from widgets.terminal_feed import Mark, MarkKind
 
 DEPTHS: tuple[Depth, ...] = ("none", "sixteen", "many", "full")
-LOOKS: tuple[CursorLook, ...] = ("block", "bar", "underline", "hollow")
+CURSORS: tuple[CursorLook, ...] = ("block", "bar", "underline", "hollow")
 MARK_KINDS: tuple[MarkKind, ...] = ("selection", "match", "current")
 
 
@@ -73,7 +74,7 @@ def test_marks_change_neither_text_nor_width(strip: Strip, found: list[Mark], de
     assert sum(cell_len(text) for text, _, _ in marked) == strip.cell_length
 
 
-@given(strips, st.integers(-2, 40), st.sampled_from([1, 2]), st.sampled_from(LOOKS))
+@given(strips, st.integers(-2, 40), st.sampled_from([1, 2]), st.sampled_from(CURSORS))
 def test_a_cursor_never_changes_the_width(
     strip: Strip, x: int, cells: int, look: CursorLook
 ) -> None:
@@ -103,7 +104,11 @@ def test_later_marks_win_and_none_reaches_outside(found: list[Mark], width: int)
     assert len(codes) == width
     for x, code in enumerate(codes):
         over = [mark.kind for mark in found if mark.start <= x < mark.end]
-        assert code == (MARK_KINDS.index(over[-1]) + 1 if over else 0)
+        wanted: str = over[-1] if over else ""
+        if wanted == "match":
+            before = [kind for kind in over if kind != "match"]
+            wanted = "selected match" if before and before[-1] == "selection" else wanted
+        assert (LOOKS[code - 1] if code else "") == wanted
 
 
 def styles_at(strip: Strip) -> list[Style | None]:
@@ -114,11 +119,13 @@ def styles_at(strip: Strip) -> list[Style | None]:
 def test_marks_are_where_they_should_be() -> None:
     strip = Strip([Segment("abcdef", Style(italic=True)), Segment("ghij")])
     found = [Mark(2, 9, "selection"), Mark(4, 6, "match"), Mark(5, 7, "current")]
+    found.append(Mark(0, 1, "match"))
     cells = styles_at(paint_marks(strip, found, INKS["full"]))
     ink = INKS["full"]
-    assert cells[0] == Style(italic=True)
+    assert cells[0] == ink.marked(Style(italic=True), "match")
+    assert cells[1] == Style(italic=True)
     assert cells[2] == ink.marked(Style(italic=True), "selection")
-    assert cells[4] == ink.marked(Style(italic=True), "match")
+    assert cells[4] == ink.marked(Style(italic=True), "selected match")
     assert cells[6] == ink.marked(Style(), "current")
     assert cells[9] is None
 
@@ -147,8 +154,8 @@ def test_marks_and_cursor_can_be_told_apart(theme: str, depth: Depth, reverse: b
     paint = Paint(palette.tokens())
     plain = paint("foreground", "background") + Style(reverse=reverse)
     plain = plain if depth in ("full", "many") else ink.limited(plain)
-    marked = [ink.marked(plain, kind) for kind in MARK_KINDS]
-    assert len({looks(style, depth) for style in (plain, *marked)}) == 4
+    marked = [ink.marked(plain, look) for look in LOOKS]
+    assert len({looks(style, depth) for style in (plain, *marked)}) == 5
     for style in (plain, *marked):
         strip = Strip([Segment("x", style)])
         (cursor,) = paint_cursor(strip, 0, 1, "block", ink)
@@ -166,7 +173,7 @@ def test_cursor_shapes_can_be_told_apart(theme: str, depth: Depth, under: str) -
     plain = Paint(builtin_palettes()[theme].tokens())("foreground", "background")
     plain = plain if depth in ("full", "many") else ink.limited(plain)
     drawn: list[tuple[object, ...]] = [(under, looks(plain, depth))]
-    for look in LOOKS:
+    for look in CURSORS:
         (segment,) = paint_cursor(Strip([Segment(under, plain)]), 0, 1, look, ink)
         assert segment.style is not None
         drawn.append((segment.text, looks(segment.style, depth)))
