@@ -1,7 +1,7 @@
 """How long a typed key takes to be seen, against a plain `ssh` in the same run.
 
 `python -m tests.bench.terminal_echo --json [--runs N]`. Milliseconds from the key's byte going
-into the outer terminal until its echo leaves it. Ours: PTY, screen, worker, the keeper's real
+into the outer terminal until its echo leaves it. Ours: PTY, workstation, worker, the keeper's real
 `pane.sock`, SSH, PTY of `cat`, and back. `ssh` is OpenSSH's client on the same server in a terminal
 of the same kind. `added` is the difference. Goals: at most 8 ms at p90 while nothing else happens,
 at most 50 ms while another pane floods. The server is asyncssh on the loopback device and floods
@@ -91,7 +91,7 @@ def far_end(*arguments: str) -> Generator[None]:
 
 def session(stack: contextlib.ExitStack, folder: Path, number: int, command: Sequence[str]) -> Path:
     """Start a server and a keeper, as a session has its own; return the server's folder."""
-    place = folder / f"s{number}"
+    place = folder / f"server{number}"
     place.mkdir()
     stack.enter_context(far_end("sshd", str(place)))
     until_there(place / "port")
@@ -122,10 +122,12 @@ def measure(floods: int, seed: random.Random) -> dict[str, list[float]]:
         for number in range(1, floods + 1):
             session(stack, folder, number, ["yes", "some plain output that goes by"])
         plain_ssh = stack.enter_context(OuterTerminal(ssh_argv(place), *SIZE, {}))
-        argv = [sys.executable, str(HERE / "terminal_app.py"), str(folder), str(floods + 1)]
+        argv = [sys.executable, str(HERE / "terminal_workstation.py"), str(folder), str(floods + 1)]
         screen = stack.enter_context(OuterTerminal(argv, *SIZE, {}))
         screen.until(lambda _: screen.updates > 0, START_S)
         screen.drain(3.0)  # workers start, and what a flood has printed so far is replayed
+        screen.send(b"1")  # gives the first pane the keys
+        screen.drain(1.0)
         plain_ssh.drain(0.5)
         return {
             "ours": typed_and_seen(screen, seed, whole=True),

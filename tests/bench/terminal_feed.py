@@ -3,7 +3,8 @@
 `python -m tests.bench.terminal_feed --json [--runs N]`. Megabytes per CPU second on a terminal of
 120x40 with scrollback, in pieces of 16 KiB. Goals: at least 20 on each class of output, and at
 least twenty times pyte. `ours` takes answers and happenings after each piece, as the worker does;
-`ours_60hz` draws and packs a frame for each sixtieth of a second of CPU besides. `pyte` is its
+`ours_60hz` draws and packs a frame for each sixtieth of a second of CPU besides; `ours_worker` is
+all that a real worker in its sandbox takes, its sockets and its frames included. `pyte` is its
 screen with scrollback, for ours and tmux keep one too; `pyte_bare` is the one without, which is
 three to five times as fast and is shown beside. On `d_scripts` that one throws most of the text
 away (it drops the rest of a line at the first joiner or variation selector); `pyte_drops` says how
@@ -12,10 +13,12 @@ much. tmux is a detached pane of a server of its own, measured from outside.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import statistics
 import subprocess
 import tempfile
+import threading
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -27,6 +30,7 @@ from tests.bench.processes import cpu_seconds
 from tests.bench.report import publish, runs_wanted, summary
 from tests.bench.terminal_inputs import CLASSES, sample
 from tests.doubles.engines import engine
+from tests.doubles.worker_link import WorkerProcess
 from vm.terminal.wire_frame import pack_frame
 
 if TYPE_CHECKING:
@@ -38,6 +42,7 @@ BYTES: Final = 8_000_000
 PYTE_CPU_S: Final = 1.5
 """pyte is fed until it has used that much CPU; all of a sample would take it half a minute."""
 
+QUIET_S: Final = 0.5
 TMUX_S: Final = 60
 HISTORY: Final = "10000"
 GOAL_MB: Final = 20
@@ -64,6 +69,30 @@ def ours(data: bytes, *, frames: bool = False) -> float:
     taken = time.process_time() - begin
     terminal.close()
     return len(data) / 1e6 / taken
+
+
+def worker(data: bytes) -> float:
+    """MB per CPU second of a worker process whose keeper sends as fast as it acknowledges."""
+    with WorkerProcess() as process:
+        keeper = process.open(size=SIZE)
+        keeper.live()
+        process.frame()
+        pid = process.process.pid
+        begin = cpu_seconds([pid])
+        drawing = threading.Thread(target=draw_until_quiet, args=(process,))
+        drawing.start()
+        for piece in pieces(data):
+            keeper.output(piece)
+            keeper.acked(len(piece))
+        drawing.join()
+        return len(data) / 1e6 / (cpu_seconds([pid]) - begin)
+
+
+def draw_until_quiet(process: WorkerProcess) -> None:
+    """Take frames as a screen does, until none comes."""
+    with contextlib.suppress(TimeoutError):
+        while True:
+            process.frame(QUIET_S)
 
 
 class Counting(pyte.Screen):
@@ -154,6 +183,7 @@ def one_class(name: str, runs: int, folder: Path) -> dict[str, object]:
     ours(data[:1_000_000])
     alone = [ours(data) for _ in range(runs)]
     drawn = [ours(data, frames=True) for _ in range(runs)]
+    confined = [worker(data) for _ in range(runs)]
     few = range(max(1, runs // 2))
     whole = [pytes(data, pyte.HistoryScreen(*SIZE, history=int(HISTORY))) for _ in few]
     bare = [pytes(data, pyte.Screen(*SIZE)) for _ in few]
@@ -165,6 +195,7 @@ def one_class(name: str, runs: int, folder: Path) -> dict[str, object]:
     return {
         "ours": summary(alone),
         "ours_60hz": summary(drawn),
+        "ours_worker": summary(confined),
         "pyte": summary([speed for speed, _ in whole]),
         "pyte_bare": summary([speed for speed, _ in bare]),
         "pyte_pieces_failed": max(failed for _, failed in whole),
