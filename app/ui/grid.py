@@ -204,8 +204,8 @@ class Tiling:
                 self._visitor = current
             staying.append(current)
         while len(staying) > count:
-            others = [session for session in staying if session != current]
-            staying.remove(self._victim(others, live))
+            others = [session for session in reversed(staying) if session != current]
+            staying.remove(self._victim(others, live))  # of equals the one in the last place
         former = (*self._places.get(count, ()), *self._remembered)
         for session in (*former, *(s for s in known if s in live)):
             if len(staying) < count and session in known and session not in staying:

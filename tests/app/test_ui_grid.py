@@ -151,6 +151,11 @@ def test_fewer_panes_and_more_again_bring_the_places_back() -> None:
     assert tiling.arrange(9, "s3", ALL, set(ALL)) == ALL[:9]
 
 
+def test_fewer_panes_keep_the_first_places_of_sessions_that_nobody_used() -> None:
+    tiling = tiled(4)
+    assert tiling.arrange(2, "s1", ALL, set(ALL)) == ("s1", "s2")
+
+
 def test_a_place_of_a_session_that_is_gone_stays_free_until_somebody_needs_it() -> None:
     known = ("s1", "s2", "s3", "s4")
     tiling = tiled(4, known=known)
