@@ -374,7 +374,10 @@ class TerminalView(TerminalMessages, Widget, can_focus=True):
 
     def paste_register(self) -> None:
         """Paste what was copied last in Cloche."""
-        self.paste(self.host.clipboard)
+        if self.host.clipboard:
+            self.paste(self.host.clipboard)
+        else:  # the app says that there is nothing, and how one copies
+            self.post_message(self.PrefixCommand(self, "right_square_bracket", "]"))
 
     # -- mouse ---------------------------------------------------------------------------------
 
