@@ -92,7 +92,7 @@ class TerminalPainter:
         line = mode.line
         search_row = self._search_row = -1 if line is None else self._row_of_search(feed, height)
         marks = self._mark_texts(feed)
-        room = min(width, max(LEAST_MARK, width // 2))
+        room = min(width, max(LEAST_MARK, width * 3 // 5))
         mark = next((text for text in marks if len(text) <= room), "")
         rows = [row for row in (height - 1, 0) if row != search_row]
         at = next((row for row in rows if not self._covers(feed, row, width - len(mark))), -1)

@@ -418,4 +418,4 @@ async def test_the_mark_fits(width: int) -> None:
         text = shown(app, 9, width).text
         assert len(text) == width
         assert ("COPY" in text) == (width >= 6)
-        assert ("120/3000" in text) == (width >= 30)
+        assert ("120/3000" in text) == (width >= 25)

@@ -148,7 +148,7 @@ async def test_searching(tmp_path: Path) -> None:
         await it.until(lambda: "of 11" in shown(it.app, 9).text + shown(it.app, 0).text)
         assert it.pane.view.match == 11, "the newest, for the search goes up"
         await it.pilot.press("enter")
-        await it.until(lambda: "11/11" in shown(it.app, 9).text)
+        await it.until(lambda: "11 of 11" in shown(it.app, 9).text)
         await it.pilot.press("n")
         await it.until(lambda: it.pane.view.match == 10)
         await it.pilot.press("N", "N")
