@@ -135,6 +135,24 @@ def test_a_selection_ends_when_the_guest_changes_its_text(output: bytes) -> None
     assert terminal.selected_text() == ""
 
 
+def test_a_selection_ends_with_its_screen_though_the_other_shows_the_same() -> None:
+    terminal = engine(20, 5)
+    terminal.feed(b"same text")
+    terminal.select(0, 0, Unit.WORD)
+    terminal.feed(b"\x1b[?1049h\x1b[Hsame text")
+    assert not terminal.frame().view.selected
+
+
+def test_a_selection_of_a_wrapped_line_outlives_another_width() -> None:
+    terminal = engine(20, 5)
+    terminal.feed(b"a" * 15 + b" " + b"b" * 15 + b"\r\nnext")
+    terminal.select(0, 0, Unit.LINE)
+    for columns in (25, 60, 20):
+        terminal.resize(columns, 6)
+        assert terminal.frame().view.selected
+        assert terminal.selected_text() == "a" * 15 + " " + "b" * 15
+
+
 def test_a_block_ends_only_when_the_guest_writes_into_it() -> None:
     terminal = engine(20, 5)
     terminal.feed(b"abcdef\r\nabcdef\r\nabcdef")
@@ -303,12 +321,15 @@ def test_prompts_that_the_shell_marks_are_found() -> None:
     assert terminal.selected_text().endswith("$ run 28")
 
 
-def test_another_palette_colours_the_frozen_page() -> None:
+def test_another_palette_changes_only_what_the_guest_did_not_choose() -> None:
     terminal = filled()
+    terminal.feed(b"\x1b]4;1;#010203\x07")
+    rows = terminal.frame(full=True).rows
     terminal.copy_mode(True)
-    terminal.frame()
     terminal.set_palette(TerminalPalette(foreground=(1, 2, 3)))
-    assert terminal.frame(full=True).rows[0].runs[0].style == filled().frame().rows[0].runs[0].style
+    assert terminal.frame(full=True).rows == rows
+    terminal.copy_mode(False)
+    assert terminal.frame(full=True).rows == rows
 
 
 def test_motions_and_marks_outside_copy_mode_do_nothing() -> None:

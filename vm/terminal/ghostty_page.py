@@ -89,11 +89,9 @@ class GhosttyPage:
         return ViewState(selected=bool(self._selection))
 
     def set_colors(self, palette: TerminalPalette) -> None:
-        """Show other default colours."""
+        """Show other default colours; a frozen page keeps its own, relative to which it is told."""
         self._palette = palette
         self._color(self._terminal, self._reader)
-        if self._copy is not None:
-            self._color(self._copy.terminal, self._copy.reader)
 
     def _color(self, terminal: Terminal, reader: RowReader) -> None:
         if self._palette is not None:
@@ -193,7 +191,6 @@ class GhosttyPage:
         elif not on and self._copy is not None:
             self._copy.close()
             self._copy = None
-            self._shown.clear()
             self._reader.redraw()
 
     def _freeze(self) -> None:
