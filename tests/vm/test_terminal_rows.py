@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.doubles.engines import engine
 from tests.doubles.noise import noise
-from vm.terminal.ghostty_rows import safe_cluster
+from vm.terminal.cell_text import safe_cluster
 from vm.terminal.wire_frame import pack_frame, unpack_frame
 
 

@@ -111,6 +111,23 @@ def test_a_frame_costs_what_changed() -> None:
     assert nothing * 10 <= page
 
 
+def frame_after(page: str) -> float:
+    """CPU seconds of the frame after a page was drawn."""
+    terminal = engine(*SIZE)
+    terminal.frame()
+    terminal.feed(page.encode())
+    taken = cpu(terminal.frame)
+    terminal.close()
+    return taken
+
+
+def test_a_page_with_a_background_of_its_own_costs_as_much_as_one_without() -> None:
+    rows = [f"\x1b[{y};1H\x1b[1;37;44m row {y} of it" for y in range(1, SIZE[1] + 1)]
+    plain = best(lambda: frame_after("\x1b[m".join(rows)), 5)
+    filled = best(lambda: frame_after("\x1b[K".join([*rows, ""])), 5)
+    assert filled <= 2.5 * plain
+
+
 def test_what_did_not_change_is_not_sent_again() -> None:
     terminal = engine(*SIZE)
     steps = repaints("agent", *SIZE, STEPS)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING, Any
 
-from vm.terminal.cell_text import TAIL, WIDE, character, masks, plain_text, safe_cluster
+from vm.terminal.cell_text import masks, plain_text
 from vm.terminal.ghostty_links import LinkReader
 from vm.terminal.ghostty_styles import Styles
+from vm.terminal.mixed_row import mixed_row
 from vm.terminal.screen import Cursor, CursorShape, Row, Run
 
 if TYPE_CHECKING:
@@ -111,7 +112,7 @@ class RowReader:
         number = int.from_bytes(raw, "little")
         text = plain_text(number, width)
         if text is None:
-            row = self._mixed_row(raw, rows)
+            row = mixed_row(raw, StylePicker(self, rows))
         else:
             row = Row(text, self._plain_runs(number & masks(width).style, width, rows))
         if number & masks(width).link:
@@ -123,53 +124,13 @@ class RowReader:
         if not styles:
             return (Run(self.styles.colors.plain(), width, width),)
         ids = memoryview((styles >> 26).to_bytes(width * 8, "little")).cast("Q").tolist()
-        pick = _StylePicker(self, rows)
+        pick = StylePicker(self, rows)
         cuts = [x for x, (a, b) in enumerate(itertools.pairwise(ids), 1) if a != b]
         starts = [0, *cuts]
         return tuple(
             Run(pick(ids[start], start), end - start, end - start)
             for start, end in zip(starts, [*cuts, width], strict=True)
         )
-
-    def _mixed_row(self, raw: bytes, rows: Any) -> Row:
-        """Return a row that holds wide characters, clusters or cells with a colour only."""
-        cells = memoryview(raw).cast("Q").tolist()
-        pick = _StylePicker(self, rows)
-        text: list[str] = []
-        runs: list[Run] = []
-        kinds = [cell >> 42 & 3 for cell in cells] + [0]
-        skip = False
-        for x, cell in enumerate(cells):
-            if skip:
-                skip = False  # the second half of the wide character before it
-                continue
-            # a sequence can leave one half of a wide character behind; alone it is one cell
-            wide = skip = kinds[x] == WIDE and kinds[x + 1] == TAIL
-            piece, style = self._piece(cell, x, wide, pick)
-            text.append(piece)
-            self._append(runs, style, 2 if wide else 1, len(piece))
-        return Row("".join(text), tuple(runs))
-
-    def _piece(self, cell: int, x: int, wide: bool, pick: _StylePicker) -> tuple[str, bytes]:
-        tag = cell & 3
-        if tag >= 2:
-            return " ", self.styles.fill(tag, cell >> 2 & 0xFFFFFF)
-        style = pick(cell >> 26 & 0xFFFF, x)
-        if tag == 1:
-            return safe_cluster(pick.cluster(x), wide), style
-        point = cell >> 2 & 0x1FFFFF
-        if not point:
-            return ("  " if wide else " "), style
-        return character(point, wide), style
-
-    def _append(self, runs: list[Run], style: bytes, cells: int, characters: int) -> None:
-        """Add a piece; pieces of one character each and of one width share a run."""
-        if runs and characters == 1:
-            last = runs[-1]
-            if last.style == style and last.cells == last.characters * cells:
-                runs[-1] = Run(style, last.cells + cells, last.characters + 1)
-                return
-        runs.append(Run(style, cells, characters))
 
     def read_cluster(self, x: int) -> str:
         """Return the characters of cell `x` of the row that was selected."""
@@ -190,7 +151,7 @@ class RowReader:
         )
 
 
-class _StylePicker:
+class StylePicker:
     """Styles of one row: the engine's style ids mean something within a row only."""
 
     def __init__(self, reader: RowReader, rows: Any) -> None:
