@@ -72,6 +72,8 @@ class PaneServer:
         if self._resizing is not None:
             self._resizing.cancel()
         await self._listener.close()
+        sending = (count.sending for count in self._counts.values())
+        await end_tasks([task for task in sending if task is not None])
 
     @property
     def clients(self) -> int:
@@ -198,7 +200,7 @@ class PaneServer:
             if other.count is count and other is not client:
                 other.forget_input()
                 other.count = None
-        count = Count(count.begun, count.begun)
+        count = Count(count.begun, count.begun, count.sending)
         self._counts[name] = count
         while len(self._counts) > MAX_COUNTS:
             self._counts.pop(next(iter(self._counts)))

@@ -48,6 +48,13 @@ class Count:
     begun: int = 0
     """Passed on, or being passed on: none of these may be sent again."""
     done: int = 0
+    sending: asyncio.Task[None] | None = None
+    """What is being passed on. It goes on when its connection ends: the client is told that it need
+    not send it again."""
+
+    def begin(self) -> None:
+        """Count one more that is passed on."""
+        self.begun = (self.begun + 1) & 0xFFFFFFFF
 
 
 class Client:
@@ -145,15 +152,32 @@ class Client:
             data, counted = self._input.popleft()
             self._input_bytes -= len(data) + OVERHEAD
             count = self.count if counted else None
-            if count is not None:
-                count.begun = (count.begun + 1) & 0xFFFFFFFF
-            if data and holds(self):
-                await keyboard.send(data)
-            elif data:
+            if not data or holds(self):
+                await self._pass(data, keyboard, count)
+            else:
                 self.tell_holding = True
-            if count is not None:
-                count.done = (count.done + 1) & 0xFFFFFFFF
+                if count is not None:
+                    count.begin()
+                    count.done = count.begun
             self._passed += len(data)
             self._tell_count = True
             self._input_changed.set()
             self.news.set()
+
+    async def _pass(self, data: bytes, keyboard: Keyboard, count: Count | None) -> None:
+        if count is None:
+            await keyboard.send(data)
+            return
+        if count.sending is not None:
+            await asyncio.wait([count.sending])
+        if count is not self.count:
+            return  # the client came back meanwhile, and sends this again
+        count.begin()
+        if data:
+            count.sending = asyncio.create_task(_send(keyboard, data))
+            await asyncio.shield(count.sending)
+        count.done = count.begun
+
+
+async def _send(keyboard: Keyboard, data: bytes) -> None:
+    await keyboard.send(data)

@@ -346,6 +346,30 @@ async def test_a_client_that_comes_back_hears_what_was_passed_on(bench: Bench) -
         writer.close()
 
 
+async def test_what_is_being_passed_on_outlives_its_connection(bench: Bench) -> None:
+    bench.server._keyboard = keyboard = StuckKeyboard()  # pyright: ignore[reportPrivateUsage]
+    _, first = await asyncio.open_unix_connection(bench.path)
+    first.write(frames.frame(frames.NAME, frames.NAMED.pack(99, 0)))
+    first.write(frames.frame(frames.HOLD, bytes([frames.TAKE])))
+    for text in (b"a", b"b"):
+        first.write(frames.frame(frames.COUNTED, text))
+    await asyncio.wait_for(keyboard.begun.wait(), 5)
+    reader, second = await asyncio.open_unix_connection(bench.path)
+    second.write(frames.frame(frames.HOLD, bytes([frames.WATCH])))
+    await frame_of(reader, frames.HOLD)
+    first.close()
+    while frames.HOLDER.unpack(await frame_of(reader, frames.HOLD))[1] != 1:
+        pass
+    second.write(frames.frame(frames.NAME, frames.NAMED.pack(99, 0)))
+    assert await passed(reader) == (1, 0)
+    second.write(frames.frame(frames.HOLD, bytes([frames.TAKE])))
+    second.write(frames.frame(frames.COUNTED, b"b"))
+    await frame_of(reader, frames.HOLD)
+    keyboard.go.set()
+    assert [await asyncio.wait_for(keyboard.sent.get(), 5) for _ in range(2)] == [b"a", b"b"]
+    second.close()
+
+
 async def test_a_guest_that_reads_nothing_does_not_keep_acks_from_being_heard(
     bench: Bench,
 ) -> None:
