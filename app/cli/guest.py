@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import contextlib
 import os
 import shlex
+import signal
 import socket
 import sys
 import threading
@@ -20,12 +22,16 @@ from app.paths import Paths, check_sockets_private
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Generator
 
     from app.cli.output import Output
     from app.protocol import ExecResult
 
 READ_AHEAD: Final = 8
 """Chunks of stdin that wait for the guest."""
+
+KILL_S: Final = 5.0
+"""Seconds that a program which ran out of time may take to be dead and to have said its last."""
 
 EXEC_JSON_S: Final = 600.0
 """Bound on a command whose output is collected, unless --timeout-s says otherwise."""
@@ -74,7 +80,7 @@ def _fields(session_id: str, done: ExecResult) -> dict[str, Any]:
 async def _streamed(paths: Paths, session_id: str, arguments: argparse.Namespace) -> int:
     interactive = sys.stdin.isatty() and sys.stdout.isatty()
     async with await SessionClient.open(paths, session_id) as client:
-        options: dict[str, Any] = {"env": {"CLOCHE_ROOT": "1"}} if arguments.root else {}
+        options: dict[str, Any] = {"env": _environment(arguments.root)}
         if interactive:
             size = os.get_terminal_size()
             term = os.environ.get("TERM", "xterm-256color")
@@ -83,21 +89,60 @@ async def _streamed(paths: Paths, session_id: str, arguments: argparse.Namespace
             shlex.join(arguments.rest), encoding=None, **options
         )
         try:
-            async with asyncio.timeout(arguments.timeout_s):
-                return await _carry(process, interactive)
-        except TimeoutError:
-            return EXIT_TIMEOUT
+            return await _carry(process, interactive, arguments.timeout_s)
         finally:
             process.close()
 
 
-async def _carry(process: asyncssh.SSHClientProcess[bytes], interactive: bool) -> int:
+def _environment(root: bool) -> dict[str, str]:
+    """Return what tells the keeper that the command is a list of words, and whose it is."""
+    return {"CLOCHE_ARGV": "1"} | ({"CLOCHE_ROOT": "1"} if root else {})
+
+
+async def _carry(
+    process: asyncssh.SSHClientProcess[bytes], interactive: bool, timeout_s: float | None
+) -> int:
     if interactive:
         from app.cli.attach import raw_terminal
 
-        with raw_terminal():
-            return await _pump(process)
-    return await _pump(process)
+        with raw_terminal(), _follow_size(process):
+            return await _until_deadline(process, timeout_s)
+    return await _until_deadline(process, timeout_s)
+
+
+@contextlib.contextmanager
+def _follow_size(process: asyncssh.SSHClientProcess[bytes]) -> Generator[None]:
+    """Give the program's terminal the size of ours whenever that changes."""
+
+    def changed() -> None:
+        size = os.get_terminal_size()
+        process.change_terminal_size(size.columns, size.lines)
+
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGWINCH, changed)
+    try:
+        yield
+    finally:
+        loop.remove_signal_handler(signal.SIGWINCH)
+
+
+async def _until_deadline(
+    process: asyncssh.SSHClientProcess[bytes], timeout_s: float | None
+) -> int:
+    """Carry to the program's end; at the deadline its process group is killed first.
+
+    What it had printed until then still arrives.
+    """
+    carrying = asyncio.create_task(_pump(process))
+    try:
+        if (await asyncio.wait({carrying}, timeout=timeout_s))[0]:
+            return carrying.result()
+        process.kill()
+        await asyncio.wait({carrying}, timeout=KILL_S)
+        return EXIT_TIMEOUT
+    finally:
+        carrying.cancel()
+        await asyncio.gather(carrying, return_exceptions=True)
 
 
 async def _pump(process: asyncssh.SSHClientProcess[bytes]) -> int:

@@ -1,8 +1,11 @@
 """`control.sock`: an SSH server for the user's own clients.
 
-It offers the JSON-RPC subsystem, commands in the guest, the agent's terminal on a PTY and the
-session's blobs over read-only sftp. It forwards nothing: no agent, no X11, no TCP, no sockets.
-Who may connect is decided by the folder's mode and the peer's uid, so SSH asks for no key.
+The user name says what a client wants. `agent` and `root` are the guest's: shell, commands and
+sftp there, for any SSH client. Every other name is the session's: the JSON-RPC subsystem, commands
+in the guest, the agent's terminal on a PTY and the session's blobs over read-only sftp.
+
+It forwards nothing: no agent, no X11, no TCP, no sockets. Who may connect is decided by the
+folder's mode and the peer's uid, so SSH asks for no key.
 """
 
 from __future__ import annotations
@@ -11,41 +14,58 @@ import asyncio
 import logging
 import os
 import re
-from typing import TYPE_CHECKING, Final, NoReturn, Protocol
+import shlex
+from functools import partial
+from typing import TYPE_CHECKING, Final, NoReturn, Protocol, cast
 
 import asyncssh
-from asyncssh.constants import FXF_READ
+from asyncssh.constants import EXTENDED_DATA_STDERR, FXF_READ
 
 from app.client.terminal import PaneClient
-from app.errors import AppError
+from app.errors import EXIT_NOT_FOUND, AppError
+from app.keeper.carrying import NO_STATUS, ClientSession, carry
+from app.keeper.guest_program import login_words, shell_words
 from app.keeper.peers import PeerListener
 from app.keeper.subsystem import serve_subsystem
 from app.protocol import SUBSYSTEM
-from vm.errors import LinkLost, VMError
-from vm.machine.commands import exit_code
+from vm.errors import VMError
 
 if TYPE_CHECKING:
     import socket
+    from collections.abc import Callable, Coroutine
     from pathlib import Path
 
+    from asyncssh.channel import SSHChannel
+
+    from app.keeper.guest_files import GuestFiles
     from app.keeper.guest_program import GuestProgram
     from app.keeper.subsystem import Service
 
 log = logging.getLogger(__name__)
 
 LOGIN_S: Final = 10
+SFTP_VERSION: Final = 3
+"""What OpenSSH speaks."""
+
+GUEST_USERS: Final = ("agent", "root")
+"""User names that mean the guest; any other is a client of the session."""
+
 _BLOB: Final = re.compile(rb"/?[0-9a-f]{2}/[0-9a-f]{64}\Z")
 
-Process = asyncssh.SSHServerProcess[bytes]
+Process = ClientSession
 
 
 class GuestPrograms(Protocol):
     """What the control server needs of the machine."""
 
     async def open_process(
-        self, command: str, *, root: bool, term: tuple[str, int, int] | None
+        self, argv: tuple[str, ...], *, root: bool, term: tuple[str, int, int] | None
     ) -> GuestProgram:
-        """Start a shell command in the agent's world with open streams."""
+        """Start a program in the agent's world with open streams."""
+        ...
+
+    async def open_files(self, *, root: bool) -> GuestFiles:
+        """Start sftp in the agent's world."""
         ...
 
 
@@ -77,12 +97,43 @@ class ReadOnlyBlobs(asyncssh.SFTPServer):
     scandir = _refuse  # type: ignore[assignment]
 
 
+class GuestSession(ClientSession):
+    """A session in the guest: sftp is a stream like any other, for the guest speaks it."""
+
+    def subsystem_requested(self, subsystem: str) -> bool:
+        """Only sftp is there."""
+        return subsystem == "sftp"
+
+    def session_started(self) -> None:
+        """Hand the streams to the server; asyncssh itself would look for an sftp server of ours."""
+        if self.channel.get_subsystem() is None:
+            super().session_started()
+            return
+        streams = (
+            asyncssh.SSHReader[bytes](self, self.channel),
+            asyncssh.SSHWriter[bytes](self, self.channel),
+            asyncssh.SSHWriter[bytes](self, self.channel, EXTENDED_DATA_STDERR),
+        )
+        self._serving = asyncio.ensure_future(
+            cast("Coroutine[None, None, None]", self._start_process(*streams))
+        )
+
+
 class _Gate(asyncssh.SSHServer):
     """Accepts the peer (its uid is checked already) and refuses every kind of forwarding."""
 
+    def __init__(self, sessions: Callable[[str], Process]) -> None:
+        self._sessions = sessions
+        self._user = ""
+
     def begin_auth(self, username: str) -> bool:
-        """Ask for no authentication; the user name means nothing."""
+        """Ask for no authentication; the name only says what is wanted."""
+        self._user = username
         return False
+
+    def session_requested(self) -> Process:
+        """Return what serves a new session."""
+        return self._sessions(self._user)
 
 
 class ControlServer:
@@ -101,15 +152,12 @@ class ControlServer:
         self._blobs = blobs
         self._pane = path.with_name("pane.sock")
         self._options = asyncssh.SSHServerConnectionOptions(
-            server_factory=_Gate,
+            server_factory=lambda: _Gate(self._session),
             server_host_keys=[host_key],
-            process_factory=self._process,
-            sftp_factory=self._sftp,
             encoding=None,
             line_editor=False,
             agent_forwarding=False,
             x11_forwarding=False,
-            allow_scp=False,
             kex_algs=["curve25519-sha256"],
             compression_algs=["none"],
             login_timeout=LOGIN_S,
@@ -130,8 +178,13 @@ class ControlServer:
         """How many clients are connected."""
         return self._listener.peers
 
-    def _sftp(self, channel: asyncssh.SSHServerChannel[bytes]) -> asyncssh.SFTPServer:
-        return ReadOnlyBlobs(channel, self._blobs)
+    def _session(self, user: str) -> Process:
+        if user in GUEST_USERS:
+            return GuestSession(partial(self._process, user=user), None, SFTP_VERSION, False)
+        return Process(self._process, self._sftp, SFTP_VERSION, False)
+
+    def _sftp(self, channel: SSHChannel[bytes]) -> asyncssh.SFTPServer:
+        return ReadOnlyBlobs(cast("asyncssh.SSHServerChannel[bytes]", channel), self._blobs)
 
     async def _serve(self, connection: socket.socket) -> None:
         try:
@@ -145,70 +198,74 @@ class ControlServer:
         finally:
             ssh.abort()
 
-    async def _process(self, process: Process) -> None:
+    async def _process(self, process: Process, user: str = "") -> None:
         try:
-            if process.subsystem is not None:
-                await self._subsystem(process)
-            elif process.command is not None:
-                await self._command(process, process.command)
-            else:
-                await self._terminal(process)
+            process.exit(await self._serve_process(process, user))
         except (AppError, VMError) as error:
             process.stderr.write(f"cloche: {error.message}\n".encode())
-            process.exit(125)
+            process.exit(NO_STATUS)
         except (asyncssh.Error, OSError) as error:
             log.debug("a client's channel broke: %s", error)
-            process.exit(125)
+            process.exit(NO_STATUS)
 
-    async def _subsystem(self, process: Process) -> None:
+    async def _serve_process(self, process: Process, user: str) -> int:
+        root = user == "root" or process.env.get("CLOCHE_ROOT") == "1"
+        if process.subsystem == "sftp":
+            return await self._guest_files(process, root)
+        if process.subsystem is not None:
+            return await self._subsystem(process)
+        if process.command is not None:
+            return await self._program(process, _words(process), root)
+        if user:
+            return await self._program(process, login_words(), root)
+        return await self._terminal(process)
+
+    async def _subsystem(self, process: Process) -> int:
         if process.subsystem != SUBSYSTEM:
-            process.exit(127)
-            return
+            return EXIT_NOT_FOUND
         await serve_subsystem(process.stdin, process.stdout, self._service)
-        process.exit(0)
+        return 0
 
-    async def _command(self, process: Process, command: str) -> None:
-        term = None
-        if process.term_type:
-            term = (process.term_type, *process.term_size[:2])
-        root = process.env.get("CLOCHE_ROOT") == "1"
-        guest = await self._programs.open_process(command, root=root, term=term)
-        running = guest.process
+    async def _program(self, process: Process, argv: tuple[str, ...], root: bool) -> int:
+        term = (process.term_type, *process.term_size[:2]) if process.term_type else None
+        guest = await self._programs.open_process(argv, root=root, term=term)
         try:
-            await process.redirect(running.stdin, running.stdout, running.stderr)
-            # a client that went away waits for nothing: its program must not run on
-            jobs = [asyncio.ensure_future(end) for end in (running.wait(), process.wait_closed())]
-            try:
-                await asyncio.wait(jobs, return_when=asyncio.FIRST_COMPLETED)
-            finally:
-                for job in jobs:
-                    job.cancel()
-                await asyncio.gather(*jobs, return_exceptions=True)
+            return await carry(process, guest)
         finally:
             await guest.end()
-        process.exit(_status(running))
 
-    async def _terminal(self, process: Process) -> None:
+    async def _guest_files(self, process: Process, root: bool) -> int:
+        files = await self._programs.open_files(root=root)
+        try:
+            await files.carry(process)
+        finally:
+            await files.close()
+        return 0
+
+    async def _terminal(self, process: Process) -> int:
         if not process.term_type:
             process.stderr.write(b"cloche: ask for a terminal (ssh -t)\n")
-            process.exit(125)
-            return
+            return NO_STATUS
         client = await PaneClient.open(self._pane)
         client.resize(*process.term_size[:2])
         client.take()
         keys = asyncio.create_task(_pass_keys(process, client))
         try:
-            process.exit(await _pass_output(process, client))
+            return await _pass_output(process, client)
         finally:
             keys.cancel()
             await client.close()
 
 
-def _status(ended: asyncssh.SSHClientProcess[bytes]) -> int:
+def _words(process: Process) -> tuple[str, ...]:
+    """Return what to run: Cloche's own clients send words, all others a line for the shell."""
+    command = process.command or ""
+    if process.env.get("CLOCHE_ARGV") != "1":
+        return shell_words(command)
     try:
-        return exit_code(ended)
-    except LinkLost:
-        return 125
+        return tuple(shlex.split(command))
+    except ValueError as error:
+        raise AppError("usage", f"The command is no list of words: {error}.") from error
 
 
 async def _pass_keys(process: Process, client: PaneClient) -> None:
@@ -232,4 +289,4 @@ async def _pass_output(process: Process, client: PaneClient) -> int:
             await process.stdout.drain()
         elif event.kind == "ended":
             return event.status & 0xFF
-    return 125
+    return NO_STATUS

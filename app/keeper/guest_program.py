@@ -15,10 +15,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import asyncssh
 
+from app.errors import AppError
 from app.keeper.agent_terminal import ENVIRONMENT
 from vm.errors import GuestProtocol, LinkLost
 from vm.machine import guest_exec
-from vm.machine.commands import enter_words
+from vm.machine.commands import SIGNALS, enter_words
+from vm.machine.ending import ended
 
 if TYPE_CHECKING:
     from vm.machine.commands import Process
@@ -33,6 +35,20 @@ MAX_PID: Final = 16
 """Longest line in bytes that can be a pid."""
 
 
+FIND_SHELL: Final = "command -v bash >/dev/null 2>&1 && exec bash"
+"""An image need not have bash; `sh` it has."""
+
+
+def shell_words(command: str) -> tuple[str, ...]:
+    """Return the argument vector of a command line for the guest's shell."""
+    return ("sh", "-c", f'{FIND_SHELL} -c "$1"; exec sh -c "$1"', "sh", command)
+
+
+def login_words() -> tuple[str, ...]:
+    """Return the argument vector of an interactive login shell."""
+    return ("sh", "-c", f"{FIND_SHELL} -l; exec sh -l")
+
+
 @dataclass(frozen=True, slots=True)
 class GuestProgram:
     """A program that runs; `group` is its process group in the guest."""
@@ -41,12 +57,17 @@ class GuestProgram:
     group: int
     ssh: asyncssh.SSHClientConnection
 
+    async def signal(self, name: str) -> None:
+        """Send a signal (its name without SIG) to the whole process group; unknown ones to none."""
+        if name in SIGNALS:
+            command = f"kill -{SIGNALS[name]} -- -{self.group}"
+            await guest_exec.run_toolkit(self.ssh, command, timeout_s=END_S)
+
     async def end(self) -> None:
         """End the program and all its children if it still runs; returns within END_S."""
-        ended = self.process.exit_status is not None or self.process.exit_signal is not None
         try:
-            if not ended:
-                await guest_exec.run_toolkit(self.ssh, f"kill -9 -- -{self.group}", timeout_s=END_S)
+            if not ended(self.process):
+                await self.signal("KILL")
         except LinkLost as error:
             log.info("a program may run on in the guest: %s", error.message)
         finally:
@@ -55,21 +76,27 @@ class GuestProgram:
 
 async def start(
     ssh: asyncssh.SSHClientConnection,
-    command: str,
+    argv: tuple[str, ...],
     *,
     root: bool,
     term: tuple[str, int, int] | None,
 ) -> GuestProgram:
-    """Run a shell command in the agent's world; with `term` (type, columns, rows) on a terminal.
+    """Run a program in the agent's world; with `term` (type, columns, rows) on a terminal.
 
-    Raises LinkLost when the guest starts nothing, GuestProtocol when it does not say what.
+    Raises LinkLost when the guest starts nothing, GuestProtocol when it does not say what,
+    AppError `usage` for what no argument vector can hold.
     """
-    words = guest_exec.Command(("bash", "-c", command), root=root, env=ENVIRONMENT)
+    environment = ENVIRONMENT if term is None else ENVIRONMENT | {"TERM": term[0]}
+    command = guest_exec.Command(argv, root=root, env=environment)
+    try:
+        words = enter_words(command)
+    except ValueError as error:
+        raise AppError("usage", f"The command cannot be run: {error}.") from error
     options: dict[str, Any] = {"request_pty": False}
     stream = ">&2"
     if term is not None:
         options, stream = {"term_type": term[0], "term_size": term[1:]}, ""
-    script = f"echo $$ {stream}; exec {shlex.join(enter_words(words))}"
+    script = f"echo $$ {stream}; exec {shlex.join(words)}"
     try:
         process: Process = await ssh.create_process(script, encoding=None, **options)
     except (asyncssh.Error, OSError) as error:

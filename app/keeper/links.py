@@ -12,6 +12,8 @@ from vm.machine import ssh as guest_ssh
 from vm.machine.bulk import BulkClient
 
 if TYPE_CHECKING:
+    import socket
+
     from vm.machine.identity import Identity
     from vm.machine.spec import MachineSpec
 
@@ -44,6 +46,10 @@ class Links:
                     self._spec.control_socket, self._identity, CONNECT_S
                 )
             return self._ssh
+
+    async def log_in(self, port: socket.socket, username: str) -> asyncssh.SSHClientConnection:
+        """Log in to another of the guest's sshds, at the other end of `port`. Raises LinkLost."""
+        return await guest_ssh.log_in(port, self._identity, CONNECT_S, username)
 
     async def sync(self) -> None:
         """Make the guest write everything to its disks; returns when it is there.

@@ -11,6 +11,7 @@ import msgspec
 from app.errors import AppError, app_error, not_running
 from app.keeper import guest_program
 from app.keeper.agent_terminal import ENVIRONMENT
+from app.keeper.guest_files import GuestFiles
 from app.keeper.threads import in_thread
 from app.protocol import (
     MAX_LINE,
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
     from app.keeper.guest_program import GuestProgram
     from app.keeper.keeper import Keeper
+    from app.keeper.links import Links
     from app.protocol import Event
 
 log = logging.getLogger(__name__)
@@ -195,17 +197,24 @@ class KeeperService:
         self._quit_now()
         return {}
 
-    async def _ssh(self) -> asyncssh.SSHClientConnection:
+    def _links(self) -> Links:
         engine = self._keeper.engine
         if engine is None:
             raise not_running(self._keeper.record.id, self._keeper.ledger.state.state)
-        return await engine.links.ssh()
+        return engine.links
+
+    async def _ssh(self) -> asyncssh.SSHClientConnection:
+        return await self._links().ssh()
 
     async def open_process(
-        self, command: str, *, root: bool, term: tuple[str, int, int] | None
+        self, argv: tuple[str, ...], *, root: bool, term: tuple[str, int, int] | None
     ) -> GuestProgram:
-        """Start a shell command in the agent's world with open streams. Raises LinkLost."""
-        return await guest_program.start(await self._ssh(), command, root=root, term=term)
+        """Start a program in the agent's world with open streams. Raises LinkLost."""
+        return await guest_program.start(await self._ssh(), argv, root=root, term=term)
+
+    async def open_files(self, *, root: bool) -> GuestFiles:
+        """Start sftp in the agent's world. Raises LinkLost."""
+        return await GuestFiles.open(self._links(), root=root)
 
 
 def _parse(params: msgspec.Raw, kind: type[T]) -> T:

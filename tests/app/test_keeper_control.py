@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     import msgspec
 
+    from app.keeper.guest_files import GuestFiles
     from app.keeper.guest_program import GuestProgram
 
 INFO = SessionInfo("0000000000", "n", "shell", "running", "/w", "tcg", 0.0)
@@ -45,8 +46,11 @@ class FakeKeeper:
             yield await self.news.get()
 
     async def open_process(
-        self, command: str, *, root: bool, term: tuple[str, int, int] | None
+        self, argv: tuple[str, ...], *, root: bool, term: tuple[str, int, int] | None
     ) -> GuestProgram:
+        raise AppError("not-running", "There is no machine.")
+
+    async def open_files(self, *, root: bool) -> GuestFiles:
         raise AppError("not-running", "There is no machine.")
 
 

@@ -9,6 +9,7 @@ import asyncssh
 import pytest
 
 from app.client.connection import Connection, new_host_key
+from app.errors import AppError
 from app.keeper import guest_program
 from app.keeper.control import ControlServer
 from tests.vm.machine_ssh_fakes import Server, guest, ssh_server
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     import msgspec
 
+    from app.keeper.guest_files import GuestFiles
     from app.keeper.guest_program import GuestProgram
     from app.protocol import Event
 
@@ -61,9 +63,12 @@ class Service:
         yield  # type: ignore[misc]
 
     async def open_process(
-        self, command: str, *, root: bool, term: tuple[str, int, int] | None
+        self, argv: tuple[str, ...], *, root: bool, term: tuple[str, int, int] | None
     ) -> GuestProgram:
-        return await guest_program.start(self._ssh, command, root=root, term=term)
+        return await guest_program.start(self._ssh, argv, root=root, term=term)
+
+    async def open_files(self, *, root: bool) -> GuestFiles:
+        raise AppError("not-running", "There is no machine.")
 
 
 @pytest.fixture

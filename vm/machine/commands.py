@@ -10,12 +10,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import shlex
+import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 import asyncssh
 
 from vm.errors import GuestProtocol, LinkLost
+from vm.machine.ending import Flow, output_over
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,12 +28,6 @@ TIMED_OUT = 124
 """Exit code of a command that ran out of time, as timeout(1) has it."""
 
 KILL_PATIENCE_S = 10.0
-
-POLL_S = 0.1
-"""How often an exit status is looked for while output is still open."""
-
-LINGER_S = 1.0
-"""How long output may follow the end of a program."""
 
 _CHUNK = 65536
 _MAX_PID = 16
@@ -189,33 +185,24 @@ async def _carry(
     process: Process, stdin: bytes, out: _Kept, err: _Kept, group: asyncio.Future[int]
 ) -> None:
     """Move all three streams until the program has ended."""
+    flow = Flow()
     jobs = (
+        _collect(process.stdout, out, flow),
+        _collect_errors(process.stderr, err, flow, group),
         _feed(process, stdin),
-        _collect(process.stdout, out),
-        _collect_errors(process.stderr, err, group),
     )
     tasks = [asyncio.create_task(job) for job in jobs]
+    streams = asyncio.gather(*tasks[:2])
     try:
-        await _until_over(process, tasks)
+        if await output_over(process, streams, flow):
+            await streams
+            await process.wait_closed()
+        else:  # a child that the program left behind holds them
+            process.close()
     finally:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-
-
-async def _until_over(process: Process, tasks: list[asyncio.Task[None]]) -> None:
-    """Wait for the ends of all streams, or LINGER_S after the end of the program.
-
-    A child that the program left behind may hold the streams open for ever.
-    """
-    over = asyncio.gather(*tasks)
-    while process.exit_status is None and process.exit_signal is None and not over.done():
-        await asyncio.wait((over,), timeout=POLL_S)
-    if (await asyncio.wait((over,), timeout=LINGER_S))[0]:
-        await over
-        await process.wait_closed()
-    else:
-        process.close()
 
 
 async def _feed(process: Process, stdin: bytes) -> None:
@@ -227,13 +214,14 @@ async def _feed(process: Process, stdin: bytes) -> None:
         process.stdin.write_eof()
 
 
-async def _collect(stream: asyncssh.SSHReader[bytes], kept: _Kept) -> None:
+async def _collect(stream: asyncssh.SSHReader[bytes], kept: _Kept, flow: Flow) -> None:
     while chunk := await stream.read(_CHUNK):
+        flow.moved = time.monotonic()
         kept.take(chunk)
 
 
 async def _collect_errors(
-    stream: asyncssh.SSHReader[bytes], kept: _Kept, group: asyncio.Future[int]
+    stream: asyncssh.SSHReader[bytes], kept: _Kept, flow: Flow, group: asyncio.Future[int]
 ) -> None:
     """Take our shell's pid off the front of stderr, then collect the rest."""
     head = b""
@@ -246,7 +234,7 @@ async def _collect_errors(
         raise GuestProtocol("The guest's shell did not say who it is.")
     group.set_result(int(pid))
     kept.take(rest)
-    await _collect(stream, kept)
+    await _collect(stream, kept, flow)
 
 
 async def _kill(

@@ -43,15 +43,18 @@ async def connect(
     try:
         async with asyncio.timeout(deadline_s):
             port = await open_link(path, identity.token, deadline_s)
-            return await _log_in(port, identity, deadline_s, username)
+            return await log_in(port, identity, deadline_s, username)
     except TimeoutError as error:
         raise LinkLost(f"The guest's SSH did not answer within {deadline_s:g} s.") from error
 
 
-async def _log_in(
+async def log_in(
     port: socket.socket, identity: Identity, deadline_s: float, username: str
 ) -> asyncssh.SSHClientConnection:
-    """Speak SSH on a link. The socket belongs to the connection, or is closed."""
+    """Speak SSH on an open stream that ends at one of the guest's sshds.
+
+    The socket belongs to the connection, or is closed. Raises LinkLost.
+    """
     try:
         return await asyncssh.connect(
             "guest", tunnel=_Port(port), username=username, **_options(identity, deadline_s)
