@@ -14,7 +14,7 @@ the view acts on itself; the prefix twice goes to the guest once; Escape (or los
 
 Keys are in `terminal_typing`, copy mode and search in `terminal_copying`, the mouse in
 `terminal_mouse`, drawing in `terminal_painter`. A terminal that another client holds
-(`feed.mirrored`) is only watched: nothing is sent, but copy mode, search and selection work.
+(`feed.mirrored`) is only watched: nothing is sent, but copy mode and selection work.
 """
 
 from __future__ import annotations
@@ -73,8 +73,7 @@ class TerminalView(TerminalMessages, Widget, can_focus=True):
     ) -> None:
         super().__init__(name=name, id=id, classes=classes)
         self._feed: PaneFeed | None = None
-        self._shown, self._covered = True, False
-        self._scroll = Scroll()
+        self._shown, self._covered, self._scroll = True, False, Scroll()
         self._resize_timer: Timer | None = None
         self._told = (0, 0)
         self._cursor: Cursor | None = None
@@ -130,8 +129,7 @@ class TerminalView(TerminalMessages, Widget, can_focus=True):
             self.copying_mode.follow(feed.view)
             self.set_class(feed.mirrored, "-mirrored")
         self._painter.lay_out()
-        self._painter.lay_own_lines()
-        self.refresh()
+        self.repaint()
 
     def _detach(self) -> None:
         self._mouse.forget()
@@ -153,11 +151,11 @@ class TerminalView(TerminalMessages, Widget, can_focus=True):
         """Paint rows that changed; a change that is out of sight is painted already."""
         if self._feed is not None:
             self.copying_mode.follow(self._feed.view)
-        if self._painter.lay_out():
-            self._follow_cursor()
+        moved = self._painter.lay_out()
+        self._follow_cursor()
+        if moved:
             self.repaint()
             return
-        self._follow_cursor()
         height, top = self.size.height, self.top
         seen = {y - top for y in rows if 0 <= y - top < height}
         self._paint_rows(seen | self._painter.lay_own_lines())
@@ -178,14 +176,13 @@ class TerminalView(TerminalMessages, Widget, can_focus=True):
 
     def repaint_own_lines(self) -> None:
         """Paint the mode's mark and the search line, where they changed."""
-        rows = self._painter.lay_own_lines()
-        if rows:
+        if rows := self._painter.lay_own_lines():
             self._paint_rows(rows)
 
     def _follow_cursor(self) -> None:
         self._place_cursor()
         self._tell_scroll()
-        cursor = self._feed.cursor if self._feed is not None else None
+        cursor = self._guest_cursor()
         if cursor != self._cursor:
             self._cursor = cursor
             self.touch_blink()
@@ -271,26 +268,28 @@ class TerminalView(TerminalMessages, Widget, can_focus=True):
         if self._feed is not None:
             self._feed.painted()
 
+    def _guest_cursor(self) -> Cursor | None:
+        return None if self._feed is None else self._feed.cursor
+
     def _place_cursor(self) -> None:
         """Put the real cursor where input methods and screen readers look for it."""
-        cursor = self._feed.cursor if self._feed is not None else None
+        cursor = self._guest_cursor()
         if cursor is not None and self.has_focus:
             place = Offset(cursor.x, max(0, cursor.y - self.top))
             self.host.cursor_position = self.region.offset + place
 
     def touch_blink(self) -> None:
         """Let the cursor be lit, and blink from now on if it does."""
-        cursor = self._feed.cursor if self._feed is not None else None
+        cursor = self._guest_cursor()
         if self.is_attached:
-            blinks = cursor is not None and self._painter.blinks(cursor)
-            self._blink.touch(blinks=blinks)
+            self._blink.touch(blinks=cursor is not None and self._painter.blinks(cursor))
 
     def _light_cursor(self, lit: bool) -> None:
         self._painter.cursor_lit = lit
         self._paint_cursor_row()
 
     def _paint_cursor_row(self) -> None:
-        cursor = self._feed.cursor if self._feed is not None else None
+        cursor = self._guest_cursor()
         if cursor is not None and self.is_attached:
             self.refresh(Region(0, cursor.y - self.top, self.size.width, 1))
 
@@ -307,9 +306,9 @@ class TerminalView(TerminalMessages, Widget, can_focus=True):
         self._resize_timer = self.set_timer(RESIZE_S, self._tell_size)
 
     def _tell_size(self) -> None:
-        width, height = self.size
-        if self._feed is not None and width and height and self._told != (width, height):
-            self._told = width, height
+        width, height = size = self.size
+        if self._feed is not None and width and height and self._told != size:
+            self._told = size
             self._feed.resize(width, height)
 
     def on_show(self) -> None:
@@ -364,8 +363,7 @@ class TerminalView(TerminalMessages, Widget, can_focus=True):
 
     def on_paste(self, event: events.Paste) -> None:
         """Paste into the guest, or into the search line."""
-        event.stop()
-        event.prevent_default()
+        event.prevent_default().stop()
         self.paste(event.text)
 
     def paste(self, text: str) -> None:
@@ -374,8 +372,8 @@ class TerminalView(TerminalMessages, Widget, can_focus=True):
 
     def paste_register(self) -> None:
         """Paste what was copied last in Cloche."""
-        if self.host.clipboard:
-            self.paste(self.host.clipboard)
+        if text := self.host.clipboard:
+            self.paste(text)
         else:  # the app says that there is nothing, and how one copies
             self.post_message(self.PrefixCommand(self, "right_square_bracket", "]"))
 
