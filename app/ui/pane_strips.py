@@ -49,6 +49,15 @@ def _rgb(rgb: RGB) -> Color:
     return Color("", ColorType.TRUECOLOR, None, ColorTriplet(*rgb))
 
 
+@functools.cache
+def _switches(bits: int) -> tuple[bool | None, ...]:
+    """Return for each attribute, in the order of its bits, True or None (not said).
+
+    Kept, for `&` on an enum takes longer than all else that a style does.
+    """
+    return tuple(bool(bits & it) or None for it in Attribute)
+
+
 @functools.lru_cache(8192)
 def fit(text: str, cells: int) -> str:
     """Return text that takes exactly `cells` cells, as close to `text` as that allows."""
@@ -142,17 +151,18 @@ class StripMaker:
     def _make(self, packed: bytes, link: str | None = None) -> Style:
         bits, foreground, background, line = STYLE.unpack(packed)
         underline = bits >> UNDERLINE_SHIFT & UNDERLINE_MASK
+        bold, dim, italic, blink, reverse, conceal, strike, overline = _switches(bits & 0xFF)
         style = Style(
             color=self._color(foreground, self._foreground),
             bgcolor=self._color(background, self._background),
-            bold=bool(bits & Attribute.BOLD) or None,
-            dim=bool(bits & Attribute.FAINT) or None,
-            italic=bool(bits & Attribute.ITALIC) or None,
-            blink=bool(bits & Attribute.BLINK) or None,
-            reverse=bool(bits & Attribute.INVERSE) or None,
-            conceal=bool(bits & Attribute.INVISIBLE) or None,
-            strike=bool(bits & Attribute.STRIKE) or None,
-            overline=bool(bits & Attribute.OVERLINE) or None,
+            bold=bold,
+            dim=dim,
+            italic=italic,
+            blink=blink,
+            reverse=reverse,
+            conceal=conceal,
+            strike=strike,
+            overline=overline,
             underline=(underline not in (0, 2)) or None,
             underline2=(underline == 2) or None,
             link=link,
