@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import signal
+import socket
 import time
 from typing import TYPE_CHECKING
 
+from tests.doubles.engines import engine, ghostty
 from tests.doubles.worker_link import Keeper, WorkerProcess
 from vm.terminal import stream, wire, wire_view
 from vm.terminal.screen import Frame, Link, Mark, MarkKind, Motion, Shape, Unit
-from vm.terminal.wire import Copy, Down, Up
+from vm.terminal.wire import Copy, Down, Rate, Up
 from vm.terminal.wire_view import Paste, Select, Selecting, pack_paste, unpack_copied
+from vm.terminal.worker import PATIENCE, Worker
+from vm.terminal.worker_output import RESIZE
+from vm.terminal.worker_pane import WorkerPane
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -91,8 +96,7 @@ def test_copy_mode_shows_a_page_that_stands_still_and_answers_queries_meanwhile(
         frame = until(worker, lambda it: it.marks)
         assert 3 not in frame.rows
         worker.send(Down.COPY_MODE, b"\0")
-        page = worker.page(lambda rows: rows[3] == "new text")
-        assert page[0] == "alpha beta"
+        assert until(worker, lambda it: 3 in it.rows).rows[3].text.startswith("new text")
 
 
 def test_a_search_goes_from_match_to_match() -> None:
@@ -231,14 +235,77 @@ def test_a_terminal_lost_while_typing_leaves_its_descriptor_to_another() -> None
 
 
 def test_sizes_that_come_too_fast_are_taken_now_and_then_and_the_last_one_is() -> None:
+    ours, theirs = socket.socketpair()
+    theirs.setblocking(False)
+    keeper = Keeper(ours)
+    pane = WorkerPane(1, theirs.detach(), engine(), Rate.FOCUSED, active=True)
+    keeper.live()
+    pane.readable()
+    for width in range(30, 130):
+        pane.resize(width, 24)
+    now = time.monotonic()
+    assert pane.due(now) <= now + RESIZE
+    pane.collect(now + RESIZE)
+    told = sizes(keeper)
+    assert told[-1] == (129, 24)
+    assert len(told) <= 4  # the one of the beginning, the first, the last; one more on a slow day
+    pane.close()
+    ours.close()
+
+
+def sizes(keeper: Keeper) -> list[tuple[int, ...]]:
+    """All sizes that the pane has told so far."""
+    frames = keeper.reader.feed(keeper.socket.recv(1 << 16))
+    return [
+        stream.unpack(stream.SIZE, payload) for kind, payload in frames if kind == stream.RESIZE
+    ]
+
+
+def test_of_many_sizes_in_one_read_only_the_last_one_is_taken() -> None:
     with WorkerProcess() as worker:
         keeper = shown(worker)
-        for width in range(30, 130):
-            worker.send(Down.RESIZE, wire.PAIR.pack(width, 24))
-        last = (0, 0)
-        count = 0
-        while last != (129, 24):
-            columns, rows = stream.unpack(stream.SIZE, keeper.expect(stream.RESIZE))
-            last = columns, rows
-            count += 1
-        assert count < 30
+        keeper.expect(stream.RESIZE)
+        pairs = [wire.PAIR.pack(width, 24) for width in range(30, 130)]
+        worker.link.sendall(b"".join(wire.message(Down.RESIZE, 1, pair) for pair in pairs))
+        assert stream.unpack(stream.SIZE, keeper.expect(stream.RESIZE)) == (129, 24)
+
+
+class SlowPane:
+    """A pane whose output takes long, and that notes when the page was scrolled."""
+
+    def __init__(self, rate: Rate, work: Callable[[], None]) -> None:
+        self.rate, self._work = rate, work
+        self.descriptor, self.open, self.behind, self.out = -1, False, True, b""
+        self.scrolled: list[int | None] = []
+
+    def readable(self) -> None:
+        self._work()
+
+    def scroll(self, lines: int | None) -> None:
+        self.scrolled.append(lines)
+
+    def due(self, _now: float) -> float:
+        return float("inf")
+
+
+def test_the_screen_is_heard_between_two_panes_and_the_focused_one_comes_first() -> None:
+    ours, theirs = socket.socketpair()
+    worker = Worker(theirs, ghostty())
+    order: list[str] = []
+
+    def parse_for_long() -> None:
+        order.append("focused")
+        ours.sendall(wire.message(Down.SCROLL, 1, wire.SIGNED.pack(-3)))
+        end = time.monotonic() + 2 * PATIENCE
+        while time.monotonic() < end:
+            pass
+
+    def notice() -> None:
+        order.append(f"other, scrolled by {panes[1].scrolled}")
+
+    panes = {1: SlowPane(Rate.VISIBLE, notice), 2: SlowPane(Rate.FOCUSED, parse_for_long)}
+    worker._panes = panes  # type: ignore[assignment]  # pyright: ignore
+    assert worker._turn(set())  # pyright: ignore[reportPrivateUsage]
+    assert order == ["focused", "other, scrolled by [-3]"]
+    ours.close()
+    theirs.close()

@@ -127,7 +127,8 @@ class PaneOutput(PaneInput):
         get small when they take long.
         """
         begin = time.monotonic()
-        piece = payload[self._at : self._at + self._piece]
+        most = REPLAY_PIECE if self._replaying else PIECE
+        piece = payload[self._at : self._at + min(self._piece, most)]
         self._at += len(piece)
         if self._at >= len(payload):
             self._inbox.popleft()
@@ -138,7 +139,6 @@ class PaneOutput(PaneInput):
             self.news.state(PaneState.LIVE, 0)
         self.engine.feed(piece)
         slow = time.monotonic() > begin + TURN
-        most = REPLAY_PIECE if self._replaying else PIECE
         self._piece = max(MIN_PIECE, self._piece // 4) if slow else min(most, self._piece * 2)
         return len(piece)
 
