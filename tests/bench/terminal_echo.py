@@ -34,6 +34,9 @@ LINE: Final = 12
 LETTERS: Final = "bcdfghjkmnpqrtvwxz"
 ECHO_S: Final = 5.0
 FLOODS: Final = {"idle": 0, "one other floods": 1, "eight others flood": 8}
+GOALS_MS: Final = {"idle": 8, "one other floods": 50}
+"""Most milliseconds that may be added at p90."""
+
 SIZE: Final = 160, 48
 
 
@@ -138,7 +141,7 @@ def measure(floods: int, seed: random.Random) -> dict[str, list[float]]:
 def main() -> None:
     """Measure and print."""
     runs, seed = runs_wanted(3), random.Random(5)
-    figures: dict[str, object] = {}
+    figures: dict[str, dict[str, object]] = {}
     for name, floods in FLOODS.items():
         found: dict[str, list[float]] = {"ours": [], "ssh": []}
         for _ in range(runs):
@@ -146,8 +149,9 @@ def main() -> None:
                 found[side] += values
         told = {side: quantiles(values) for side, values in found.items()}
         added = {at: round(told["ours"][at] - told["ssh"][at], 2) for at in ("p50", "p90")}
-        goal = 50 if floods else 8
-        figures[name] = {**told, "added": added, "meets_goals": added["p90"] <= goal}
+        figures[name] = {**told, "added": added}
+        if name in GOALS_MS:
+            figures[name]["meets_goals"] = added["p90"] <= GOALS_MS[name]
     publish({"echo_ms": figures, "keys": KEYS * runs})
 
 
