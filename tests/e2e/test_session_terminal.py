@@ -45,7 +45,7 @@ def ssh(world: World, session: str, *words: str) -> subprocess.CompletedProcess[
         "StrictHostKeyChecking": "yes",
     }
     return subprocess.run(
-        ["ssh", "-F", "none"]
+        ["ssh", "-F", "none", "-l", "agent"]
         + [f"-o{name}={value}" for name, value in options.items()]
         + [session, *words],
         input=b"from stdin",
