@@ -41,9 +41,11 @@ class Tracked:
         found = lib.ghostty_tracked_grid_ref_point(
             self._handle, lib.GHOSTTY_POINT_TAG_SCREEN, self._coordinate
         )
-        if found != SUCCESS:
+        y = int(self._coordinate.y)
+        # a reflow can leave a reference behind, pointing below the last row
+        if found != SUCCESS or y >= self._grid.terminal.scrollbar()[0]:
             return None
-        return Place(int(self._coordinate.y), int(self._coordinate.x))
+        return Place(y, int(self._coordinate.x))
 
     def free(self) -> None:
         """Stop tracking."""
@@ -89,9 +91,11 @@ class Grid:
             self.lib.GHOSTTY_POINT_TAG_SCREEN,
             self._coordinate,
         )
-        if found != SUCCESS:
+        y = int(self._coordinate.y)
+        # a reflow can leave a reference behind, pointing below the last row
+        if found != SUCCESS or y >= self.terminal.scrollbar()[0]:
             return None
-        return Place(int(self._coordinate.y), int(self._coordinate.x))
+        return Place(y, int(self._coordinate.x))
 
     def span(self, chosen: Any) -> Span | None:
         """Return the places of a selection of the engine."""
