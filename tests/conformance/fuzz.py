@@ -32,13 +32,18 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 ROOT = Path(__file__).resolve().parents[2]
+CHILD = ["-m", "tests.conformance.fuzz"]
 MEMORY = 2 << 30
 """Address space of a child in bytes; its real use is checked against `RESIDENT`."""
 
 RESIDENT = 250 << 20
 """Most memory that a child may have used, in bytes: interpreter, two screens, scrollback."""
 
-NOTE = struct.Struct("<I")
+HUNG = 124
+"""Status of a child that did not come to its end, as of `timeout`."""
+
+NOTE = struct.Struct("<I12s")
+"""The operation that a child is at, and its name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +53,7 @@ class Ending:
     seed: int
     status: int
     operation: int
+    doing: str
     words: str
 
     @property
@@ -55,10 +61,16 @@ class Ending:
         """True when nothing went wrong."""
         return self.status == 0
 
+    @property
+    def known(self) -> bool:
+        """True for the engine's fault in resizing that docs/terminal-conformance.md describes."""
+        return self.status == -signal.SIGSEGV and self.doing == "resize"
+
     def __str__(self) -> str:
         """Say it so that it can be played again."""
         how = signal.Signals(-self.status).name if self.status < 0 else f"status {self.status}"
-        return f"seed {self.seed}, operation {self.operation}: {how}\n{self.words}"
+        where = f"seed {self.seed}, operation {self.operation} ({self.doing})"
+        return f"{where}: {how}\n{self.words}"
 
 
 def play_child(seed: int, chosen: Sequence[int], note: Path, tiny: bool) -> None:
@@ -68,8 +80,10 @@ def play_child(seed: int, chosen: Sequence[int], note: Path, tiny: bool) -> None
     with note.open("r+b") as file, mmap.mmap(file.fileno(), NOTE.size) as board:
         player = Player(random.Random(seed), tiny=tiny)
         for operation in chosen:
-            board[:] = NOTE.pack(operation)
-            player.step(random.Random(seed * 1_000_003 + operation))
+            source = random.Random(seed * 1_000_003 + operation)
+            chosen_step = player.pick(source)
+            board[:] = NOTE.pack(operation, chosen_step.__name__.encode())
+            player.step(chosen_step, source)
         player.compare()
     used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     assert used < RESIDENT, f"{used} bytes used"
@@ -82,15 +96,23 @@ def run(
     chosen = list(range(operations)) if isinstance(operations, int) else list(operations)
     with tempfile.TemporaryDirectory() as folder:
         note, plan = Path(folder, "note"), Path(folder, "plan")
-        note.write_bytes(NOTE.pack(0))
+        note.write_bytes(NOTE.pack(0, b""))
         plan.write_text(json.dumps(chosen))
-        argv = [sys.executable, "-m", "tests.conformance.fuzz", "--child", str(seed)]
-        argv += ["--plan", str(plan), "--note", str(note), *(["--tiny"] if tiny else [])]
+        files = ["--plan", str(plan), "--note", str(note)]
+        argv = [sys.executable, *CHILD, "--child", str(seed), *files]
+        status, words = _wait([*argv, "--tiny"] if tiny else argv, seconds)
+        at, doing = NOTE.unpack(note.read_bytes())
+    return Ending(seed, status, at, doing.rstrip(b"\0").decode(), words)
+
+
+def _wait(argv: Sequence[str], seconds: float) -> tuple[int, str]:
+    try:
         done = subprocess.run(
             argv, cwd=ROOT, capture_output=True, text=True, timeout=seconds, check=False
         )
-        (at,) = NOTE.unpack(note.read_bytes())
-    return Ending(seed, done.returncode, at, done.stderr[-3000:])
+    except subprocess.TimeoutExpired:
+        return HUNG, f"not done after {seconds:.0f} s"
+    return done.returncode, done.stderr[-3000:]
 
 
 def minimise(seed: int, operations: int, fails: Callable[[Sequence[int]], bool]) -> list[int]:
@@ -159,8 +181,10 @@ def _many(asked: argparse.Namespace) -> int:
             sys.stdout.flush()
     spent = time.monotonic() - begin
     each = f"{asked.operations} operations in {spent:.0f} s"
-    sys.stdout.write(f"{played} seeds of {each}, {len(bad)} ended badly\n")
-    return 1 if bad else 0
+    known = sum(it.known for it in bad)
+    told = f"{len(bad)} ended badly, {known} of them in the known fault"
+    sys.stdout.write(f"{played} seeds of {each}, {told}\n")
+    return 1 if len(bad) > known else 0
 
 
 if __name__ == "__main__":

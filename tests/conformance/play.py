@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from tests.conformance.guest_noise import stream
 from tests.doubles.engines import engine
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from vm.terminal.ghostty_engine import GhosttyEngine
     from vm.terminal.screen import Frame, Row
 
+Operation: TypeAlias = "Callable[[random.Random], None]"
+
 KEYS = ("a", "enter", "up", "f5", "ctrl+c", "alt+enter", "ctrl+shift+up", "é", "escape", "home")
 WORDS = ("a", "word", "漢", "x", "E", "\u200d", "", "  ", "👍", "def", "say", "no such thing")
 
@@ -36,7 +38,7 @@ class Player:
         self.engine: GhosttyEngine = engine(*self._size(seed))
         self.shown: dict[int, Row] = {}
         self.number = 0
-        self._operations: list[tuple[float, Callable[[random.Random], None]]] = [
+        self._operations: list[tuple[float, Operation]] = [
             (0.55, self.feed),
             (0.12, self.resize),
             (0.10, self.scroll),
@@ -49,11 +51,15 @@ class Player:
             (0.01, self.snapshot),
         ]
 
-    def step(self, seed: random.Random) -> None:
-        """Do one operation, perhaps draw."""
+    def pick(self, seed: random.Random) -> Operation:
+        """Choose an operation."""
         (chosen,) = seed.choices(
             [what for _, what in self._operations], [weight for weight, _ in self._operations]
         )
+        return chosen
+
+    def step(self, chosen: Operation, seed: random.Random) -> None:
+        """Do an operation, perhaps draw."""
         chosen(seed)
         if seed.random() < 0.5:
             self.draw(self.engine.frame(full=seed.random() < 0.1))
