@@ -101,7 +101,6 @@ class FleetAsks(TerminalEvents):
                 f"{name} wants to put {size / 1024:.0f} KiB on your clipboard; more than "
                 f"{limit} KiB is refused.",
                 "Let it write a file and review that",
-                "warning",
             )
 
     def _question(self, session_id: str, text: str) -> Ask:

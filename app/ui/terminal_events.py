@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
     from app.protocol import SessionInfo
     from themes.glyphs import Glyphs
-    from widgets.notice import Level
 
 NOTE_SECONDS = 5.0
 """A session's notifications are said no more often; of those between, the newest is."""
@@ -95,13 +94,13 @@ class TerminalEvents(FleetTasks):
         info = self.info_of(session_id)
         return safe_name(session_id if info is None else info.name or info.id).text
 
-    def tell(self, text: str, hint: str = "", level: Level = "info") -> None:
+    def tell(self, text: str, hint: str = "") -> None:
         """Say something on the screen that is shown; what a guest does covers no error there."""
         screen = self.cloche.screen
         if isinstance(screen, SpeakingScreen):
             said = screen.notice
             if said is None or said.level not in ("warning", "error"):
-                screen.say(text, hint, level)
+                screen.say(text, hint)
 
     # What has been seen
 

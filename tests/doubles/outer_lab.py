@@ -1,0 +1,136 @@
+"""The user's terminal with a program in it, and the guest: what goes in there, what comes out here.
+
+async with lab_of(folder, "framed_app.py") as lab:
+    await lab.guest.put(b"…"); await lab.until(lambda shown: …); lab.new()
+"""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import os
+import pty
+import re
+import signal
+import struct
+import sys
+import termios
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tests.doubles.engines import engine, lines
+from tests.doubles.pane_server import PaneServer
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable
+
+    from vm.terminal.screen import Frame
+
+DEADLINE = 20.0
+RESET = b"\x18\x1b\\\x1b[?2026l\x1bc"
+"""Ends whatever sequence, string, margin or mode a payload left behind."""
+
+
+UNFINISHED = re.compile(
+    rb"(?:\x1b(?:\[[0-?]*[ -/]*|\][^\x07\x1b]*\x1b?)?|[\xc2-\xf4][\x80-\xbf]{0,2})\Z"
+)
+"""A sequence or a character that goes on with what is read next."""
+
+
+class Lab:
+    """A program on a terminal; `guest` is the keeper's end of the pane in it."""
+
+    def __init__(self, fd: int, guest: PaneServer, columns: int, rows: int) -> None:
+        self.fd, self.guest = fd, guest
+        self.written = bytearray()
+        self.screen = engine(columns, rows)
+        self._place = self._steps = 0
+        self._news = asyncio.Event()
+        os.set_blocking(fd, False)
+        asyncio.get_running_loop().add_reader(fd, self._read)
+
+    def _read(self) -> None:
+        try:
+            data = os.read(self.fd, 1 << 16)
+        except OSError:
+            asyncio.get_running_loop().remove_reader(self.fd)
+            data = b""
+        self.written += data
+        self.screen.feed(data)
+        self._news.set()
+
+    def new(self) -> bytes:
+        """Return what was written since this was last asked for, up to a sequence that is whole."""
+        data = bytes(self.written[self._place :])
+        unfinished = UNFINISHED.search(data)
+        if unfinished is not None:
+            data = data[: unfinished.start()]
+        self._place += len(data)
+        return data
+
+    def frame(self) -> Frame:
+        """Return the whole screen."""
+        return self.screen.frame(full=True)
+
+    async def until(self, condition: Callable[[list[str]], bool]) -> list[str]:
+        """Wait for what the screen shows."""
+        try:
+            return await self._seen(condition, DEADLINE)
+        except TimeoutError:
+            page = "\n".join(lines(self.screen))
+            raise AssertionError(f"it was not shown:\n{page}") from None
+
+    async def _seen(self, condition: Callable[[list[str]], bool], seconds: float) -> list[str]:
+        async with asyncio.timeout(seconds):
+            while not condition(shown := lines(self.screen)):
+                self._news.clear()
+                await self._news.wait()
+        return shown
+
+    async def gone(self, text: str) -> None:
+        """Wait until no line holds a text."""
+        await self.until(lambda shown: not any(text in line for line in shown))
+
+    async def shows_within(self, text: str, seconds: float) -> None:
+        """Wait until some line holds a text; TimeoutError when none does by then."""
+        await self._seen(lambda shown: any(text in line for line in shown), seconds)
+
+    async def shows(self, text: str) -> None:
+        """Wait until some line holds a text."""
+        await self.until(lambda shown: any(text in line for line in shown))
+
+    async def print(self, data: bytes, *, reset: bool = True) -> None:
+        """Let the guest print, and wait until all of it was drawn."""
+        self._steps += 1
+        sign = b"step %d." % self._steps
+        await self.guest.put(data + (RESET if reset else b"") + sign)
+        await self.shows(sign.decode())
+
+    def type(self, data: bytes) -> None:
+        """Type a few bytes."""
+        os.write(self.fd, data)
+
+
+@asynccontextmanager
+async def lab_of(
+    folder: Path, program: str, *arguments: str, columns: int = 80, rows: int = 24
+) -> AsyncGenerator[Lab]:
+    """Run a program of this folder on a terminal."""
+    path = Path(__file__).with_name(program)
+    async with PaneServer(folder / "s") as guest:
+        pid, fd = pty.fork()
+        if pid == 0:
+            # Of os.environ, not of C: there readline has left a COLUMNS that is believed first.
+            own = {"TERM": "xterm-256color", "COLORTERM": "truecolor", "LANG": "C.UTF-8"}
+            argv = [sys.executable, "-P", str(path), str(folder / "s"), *arguments]
+            os.execve(sys.executable, argv, {**os.environ, **own})
+        fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+        lab = Lab(fd, guest, columns, rows)
+        try:
+            yield lab
+        finally:
+            asyncio.get_running_loop().remove_reader(fd)
+            os.close(fd)
+            os.kill(pid, signal.SIGKILL)
+            await asyncio.to_thread(os.waitpid, pid, 0)
