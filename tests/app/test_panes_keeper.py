@@ -242,6 +242,7 @@ async def test_workers_killed_at_random_cost_no_key_and_double_none(
     chance = random.Random(seed)
     record = TerminalRecord(tmp_path, 80, 24)
     keyboard = SlowKeyboard(record, chance)
+    arrived = keyboard.typed
     server = keyboard.server = PaneServer(tmp_path / "s", record, keyboard)
     server.start()
     typed = ""
@@ -269,9 +270,9 @@ async def test_workers_killed_at_random_cost_no_key_and_double_none(
                 await watcher.enters("live")
         pane.send_key("z", "z")
         async with asyncio.timeout(30):
-            while not keyboard.typed.endswith(b"z"):
+            while not arrived.endswith(b"z"):
                 await watcher.next()
-        assert keyboard.typed.decode() == typed + "z"
+        assert arrived.decode() == typed + "z"
         assert watcher.refused == []
     await server.close()
     record.close()
