@@ -24,7 +24,8 @@ class Keyboard:
     """The agent's terminal: remembers what it is sent and takes every size at once."""
 
     def __init__(self, record: TerminalRecord) -> None:
-        self.record, self.typed = record, bytearray()
+        self.record = record
+        self.typed = bytearray()
         self.repaints = 0
         self.program = 1
         self.server: PaneServer | None = None
@@ -242,7 +243,6 @@ async def test_workers_killed_at_random_cost_no_key_and_double_none(
     chance = random.Random(seed)
     record = TerminalRecord(tmp_path, 80, 24)
     keyboard = SlowKeyboard(record, chance)
-    arrived = keyboard.typed
     server = keyboard.server = PaneServer(tmp_path / "s", record, keyboard)
     server.start()
     typed = ""
@@ -270,9 +270,9 @@ async def test_workers_killed_at_random_cost_no_key_and_double_none(
                 await watcher.enters("live")
         pane.send_key("z", "z")
         async with asyncio.timeout(30):
-            while not arrived.endswith(b"z"):
+            while not keyboard.typed.endswith(b"z"):
                 await watcher.next()
-        assert arrived.decode() == typed + "z"
+        assert bytes(keyboard.typed) == typed.encode() + b"z"
         assert watcher.refused == []
     await server.close()
     record.close()
