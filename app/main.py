@@ -24,6 +24,7 @@ COMMANDS: Final = {
     "logs": ("app.cli.logs", "logs"),
     "attach": ("app.cli.attach", "attach"),
     "exec": ("app.cli.guest", "execute"),
+    "cp": ("app.cli.copy", "copy"),
     "proxy": ("app.cli.guest", "proxy"),
     "changes": ("app.cli.review", "changes"),
     "diff": ("app.cli.review", "diff"),

@@ -79,6 +79,10 @@ def _guest(add: Adder) -> None:
     exe.epilog = "-- CMD: the command and its arguments"
     exe.add_argument("--root", action="store_true", help="as root of the agent's world")
     exe.add_argument("--timeout-s", type=float, default=None, metavar="N", help="end it after N s")
+    copy = add("cp", "copy files and folders between this host and a session's guest")
+    copy.add_argument("source", metavar="SRC", help="ID:PATH, or a path of this host")
+    copy.add_argument("target", metavar="DST", help="a path of this host, or ID:PATH")
+    copy.add_argument("--root", action="store_true", help="as root of the agent's world")
     add("proxy", "carry an SSH client's bytes (for ProxyCommand)", session=True)
 
 

@@ -22,6 +22,7 @@ import asyncssh
 from asyncssh.constants import EXTENDED_DATA_STDERR, FXF_READ
 
 from app.client.terminal import PaneClient
+from app.copy_stream import COPY_SUBSYSTEM
 from app.errors import EXIT_NOT_FOUND, AppError
 from app.keeper.carrying import NO_STATUS, ClientSession, carry
 from app.keeper.guest_program import login_words, shell_words
@@ -66,6 +67,10 @@ class GuestPrograms(Protocol):
 
     async def open_files(self, *, root: bool) -> GuestFiles:
         """Start sftp in the agent's world."""
+        ...
+
+    async def copy(self, client: Process) -> int:
+        """Serve one client's copy; the exit status of its session."""
         ...
 
 
@@ -212,6 +217,8 @@ class ControlServer:
         root = user == "root" or process.env.get("CLOCHE_ROOT") == "1"
         if process.subsystem == "sftp":
             return await self._guest_files(process, root)
+        if process.subsystem == COPY_SUBSYSTEM:
+            return await self._programs.copy(process)
         if process.subsystem is not None:
             return await self._subsystem(process)
         if process.command is not None:

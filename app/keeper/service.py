@@ -11,6 +11,7 @@ import msgspec
 from app.errors import AppError, app_error, not_running
 from app.keeper import guest_program
 from app.keeper.agent_terminal import ENVIRONMENT
+from app.keeper.copying import Copies
 from app.keeper.guest_files import GuestFiles
 from app.keeper.threads import in_thread
 from app.protocol import (
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
     import asyncssh
 
+    from app.keeper.carrying import ClientSession
     from app.keeper.guest_program import GuestProgram
     from app.keeper.keeper import Keeper
     from app.keeper.links import Links
@@ -75,6 +77,7 @@ class KeeperService:
     def __init__(self, keeper: Keeper, quit_now: Callable[[], None]) -> None:
         self._keeper = keeper
         self._quit_now = quit_now
+        self._copies = Copies(self._links)
         self._methods: dict[str, Callable[[msgspec.Raw], Awaitable[object]]] = {
             "info": self._info,
             "changes": self._changes,
@@ -215,6 +218,10 @@ class KeeperService:
     async def open_files(self, *, root: bool) -> GuestFiles:
         """Start sftp in the agent's world. Raises LinkLost."""
         return await GuestFiles.open(self._links(), root=root)
+
+    async def copy(self, client: ClientSession) -> int:
+        """Serve one client's copy; the exit status of its session."""
+        return await self._copies.serve(client)
 
 
 def _parse(params: msgspec.Raw, kind: type[T]) -> T:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     import msgspec
 
+    from app.keeper.carrying import ClientSession
     from app.keeper.guest_files import GuestFiles
     from app.keeper.guest_program import GuestProgram
 
@@ -51,6 +52,9 @@ class FakeKeeper:
         raise AppError("not-running", "There is no machine.")
 
     async def open_files(self, *, root: bool) -> GuestFiles:
+        raise AppError("not-running", "There is no machine.")
+
+    async def copy(self, client: ClientSession) -> int:
         raise AppError("not-running", "There is no machine.")
 
 

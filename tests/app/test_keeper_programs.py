@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     import msgspec
 
+    from app.keeper.carrying import ClientSession
     from app.keeper.guest_files import GuestFiles
     from app.keeper.guest_program import GuestProgram
     from app.protocol import Event
@@ -68,6 +69,9 @@ class Service:
         return await guest_program.start(self._ssh, argv, root=root, term=term)
 
     async def open_files(self, *, root: bool) -> GuestFiles:
+        raise AppError("not-running", "There is no machine.")
+
+    async def copy(self, client: ClientSession) -> int:
         raise AppError("not-running", "There is no machine.")
 
 

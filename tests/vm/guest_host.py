@@ -14,7 +14,7 @@ from pathlib import Path
 from vm.image.guest import SOURCES
 
 HARNESS = Path(__file__).with_name("guest_harness.c")
-PARTS = ("link.c", "relay.c", "bulk.c", "list.c", "util.c")
+PARTS = ("link.c", "relay.c", "bulk.c", "list.c", "copy.c", "util.c")
 TOKEN = "0123456789abcdef" * 2
 WAIT_S = 20.0
 PREFIX = f"\x16\x03CLOCHE {TOKEN} ".encode()
@@ -30,7 +30,7 @@ exec cat
 def compile_harness(target: Path) -> None:
     """Build the harness with address and undefined-behaviour sanitizers."""
     folders = {"CGROUP": "cgroup/", "WORKSPACE_UPPER": "ws", "ROOT_UPPER": "root",
-               "SSHD": "./sshd"}  # fmt: skip
+               "SSHD": "./sshd", "WORLD": ".", "WORKSPACE": "ws"}  # fmt: skip
     subprocess.run(
         [
             *("cc", "-std=gnu17", "-g", "-O1", "-Wall", "-Wextra", "-Werror", f"-I{SOURCES}"),
@@ -38,6 +38,7 @@ def compile_harness(target: Path) -> None:
             "-fno-sanitize-recover=all",
             *(f'-D{name}="{value}"' for name, value in folders.items()),
             *("-Dreboot=harness_reboot", "-Dclock_settime=harness_clock"),
+            "-Dchroot=harness_chroot",
             *("-o", str(target), str(HARNESS), *(str(SOURCES / part) for part in PARTS)),
         ],
         check=True,

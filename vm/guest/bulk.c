@@ -5,8 +5,9 @@
 #include "guest.h"
 
 #define IN_MAX (1024 * 1024) /* requests on their way; a host that queues more is cut off */
-#define REQUEST_MAX 4200     /* a path and its numbers; the longest request that makes sense */
 #define CHUNK (64 * 1024)
+#define REQUEST_MAX (CHUNK + 64) /* a piece of a copy; the longest request that makes sense */
+#define PATH_ROOM 4096
 #define FREEZE_MS 5000
 #define O_GET (O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW | O_NOATIME)
 
@@ -21,6 +22,9 @@ struct bulk {
     struct link *link;
     unsigned epoch, serving; /* counts connections; the one whose command runs */
     int roots[2];            /* upper dirs: workspace, root */
+    int copy;                /* socket of the copy that goes on, else -1 */
+    pid_t copy_pid;
+    unsigned copy_epoch;     /* a copy ends with its link */
     size_t have;
     uint8_t in[IN_MAX];
 };
@@ -48,19 +52,23 @@ static void take_bytes(struct bulk *b, const uint8_t *raw, size_t n) {
     }
 }
 
-/* Moves bytes both ways, waiting at most `wait` ms; false when the command's link is over. */
-static bool pump(struct bulk *b, int wait) {
+/* Moves bytes both ways, waiting at most `wait` ms, or until `fd` is ready for `events`; false when
+ * the command's link is over. */
+static bool pump_beside(struct bulk *b, int wait, int fd, short events) {
     static uint8_t raw[CHUNK];
     struct link *l = b->link;
-    struct pollfd p = {.fd = l->away ? -1 : l->port, .events = POLLIN};
-    if (l->out_at < l->out_end) p.events |= POLLOUT;
-    poll(&p, 1, l->away ? AWAY_MS : wait);
+    struct pollfd p[] = {{.fd = l->away ? -1 : l->port, .events = POLLIN},
+                         {.fd = fd, .events = events}};
+    if (l->out_at < l->out_end) p[0].events |= POLLOUT;
+    poll(p, LENGTH(p), l->away ? AWAY_MS : wait);
     ssize_t n = link_read(l, raw, sizeof raw);
     if (n < 0 && l->live) drop_link(b);
     if (n > 0) take_bytes(b, raw, (size_t)n);
     link_flush(l);
     return b->epoch == b->serving;
 }
+
+static bool pump(struct bulk *b, int wait) { return pump_beside(b, wait, -1, 0); }
 
 /* Queues one frame; false when the link ended meanwhile. */
 bool bulk_send(struct bulk *b, char type, const void *head, size_t head_n, const void *body,
@@ -107,10 +115,11 @@ static bool send_file(struct bulk *b, uint32_t id, int fd, uint64_t max) {
 static bool get(struct bulk *b, const uint8_t *r, size_t n) {
     struct open_how how = {.flags = O_GET, .resolve = RESOLVE_NO_XDEV | RESOLVE_NO_MAGICLINKS |
                                                       RESOLVE_NO_SYMLINKS | RESOLVE_BENEATH};
-    char path[REQUEST_MAX];
+    char path[PATH_ROOM];
     struct stat st;
     uint32_t id = n < 23 ? 0 : (uint32_t)get_le(r, 4);
-    if (n < 23 || r[4] > 1 || get_le(r + 21, 2) != n - 23 || memchr(r + 23, 0, n - 23))
+    if (n < 23 || n - 23 >= sizeof path || r[4] > 1 || get_le(r + 21, 2) != n - 23 ||
+        memchr(r + 23, 0, n - 23))
         return answer(b, id, EINVAL);
     memcpy(path, r + 23, n - 23);
     path[n - 23] = 0;
@@ -123,6 +132,62 @@ static bool get(struct bulk *b, const uint8_t *r, size_t n) {
     bool alive = code ? answer(b, id, code) : send_file(b, id, fd, get_le(r + 13, 8));
     close(fd);
     return alive;
+}
+
+static void copy_end(struct bulk *b) {
+    if (b->copy < 0) return;
+    close(b->copy);
+    b->copy = -1;
+    kill(b->copy_pid, SIGKILL);
+    waitpid(b->copy_pid, NULL, 0);
+}
+
+static bool copy_open(struct bulk *b, const uint8_t *r, size_t n) {
+    char path[PATH_ROOM];
+    copy_end(b);
+    if (n < 2 || n > sizeof path || r[0] > (COPY_ROOT | COPY_IN) || memchr(r + 1, 0, n - 1))
+        return answer(b, 0, EINVAL);
+    memcpy(path, r + 1, n - 1);
+    path[n - 1] = 0;
+    b->copy_epoch = b->epoch;
+    b->copy = copy_start(path, r[0], &b->copy_pid);
+    return answer(b, 0, b->copy < 0 ? errno : 0);
+}
+
+/* Sends what the copy says: some of `max` bytes, after at most `wait` ms; `q` when it has ended. */
+static bool copy_read(struct bulk *b, const uint8_t *r, size_t n) {
+    static uint8_t body[CHUNK];
+    const uint8_t id[4] = {0};
+    if (n != 8 || b->copy < 0) return answer(b, 0, n != 8 ? EINVAL : EBADF);
+    uint64_t left = get_le(r, 4), wait = get_le(r + 4, 4);
+    for (bool waited = false; left;) {
+        size_t room = left < CHUNK - 4 ? left : CHUNK - 4;
+        ssize_t got = recv(b->copy, body, room, MSG_DONTWAIT);
+        if (got < 0 && errno == EAGAIN) {
+            if (waited) break;
+            waited = true;
+            if (!pump_beside(b, (int)(wait < 1000 ? wait : 1000), b->copy, POLLIN)) return false;
+            continue;
+        }
+        if (got <= 0) {
+            copy_end(b);
+            return bulk_send(b, 'q', "", 0, "", 0);
+        }
+        if (!bulk_send(b, 'd', id, sizeof id, body, (size_t)got)) return false;
+        left -= (uint64_t)got;
+    }
+    return answer(b, 0, 0);
+}
+
+static bool copy_write(struct bulk *b, const uint8_t *r, size_t n) {
+    if (b->copy < 0) return answer(b, 0, EBADF);
+    for (size_t at = 0; at < n;) {
+        ssize_t put = send(b->copy, r + at, n - at, MSG_DONTWAIT | MSG_NOSIGNAL);
+        if (put < 0 && errno != EAGAIN) return answer(b, 0, EPIPE);
+        if (put > 0) at += (size_t)put;
+        else if (!pump_beside(b, -1, b->copy, POLLOUT)) return false;
+    }
+    return answer(b, 0, 0);
 }
 
 static bool is_frozen(void) {
@@ -153,6 +218,10 @@ static bool serve(struct bulk *b, uint8_t type, const uint8_t *r, size_t n) {
     case 'G': return get(b, r, n);
     case 'F': return freeze(b, r, n);
     case 'T': return set_clock(b, r, n);
+    case 'C': return copy_open(b, r, n);
+    case 'R': return copy_read(b, r, n);
+    case 'W': return copy_write(b, r, n);
+    case 'Q': copy_end(b); return answer(b, 0, 0);
     case 'P': return answer(b, 0, 0);
     }
     return answer(b, 0, ENOSYS);
@@ -160,7 +229,7 @@ static bool serve(struct bulk *b, uint8_t type, const uint8_t *r, size_t n) {
 
 /* Serves the first request if it is complete; one that cannot be right ends the link. */
 static bool serve_next(struct bulk *b) {
-    uint8_t request[REQUEST_MAX];
+    static uint8_t request[REQUEST_MAX];
     size_t n = b->have < 4 ? 0 : (size_t)get_le(b->in, 4);
     if (b->have >= 4 && (n < 1 || n > sizeof request)) drop_link(b);
     if (b->have < 4 || b->have < 4 + n) return false;
@@ -176,10 +245,13 @@ _Noreturn void bulk_run(struct link *l) {
     static struct bulk b;
     static const char *const uppers[] = {WORKSPACE_UPPER, ROOT_UPPER};
     b.link = l;
+    b.copy = -1;
     signal(SIGPIPE, SIG_IGN);
     for (size_t i = 0; i < LENGTH(uppers); i++)
         if ((b.roots[i] = open(uppers[i], O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0)
             fatal(uppers[i]);
-    for (;;)
+    for (;;) {
+        if (b.copy_epoch != b.epoch) copy_end(&b);
         if (!l->live || !serve_next(&b)) pump(&b, -1);
+    }
 }

@@ -9,6 +9,7 @@
 /* chown dac_override fowner fsetid kill setgid setuid setpcap net_bind_service sys_chroot
  * audit_write setfcap: what package managers need, and nothing that reaches the kernel */
 #define ROOT_CAPS 0xa00405fbULL
+#define CAPABILITIES_V3 0x20080522 /* from linux/capability.h, which musl's headers do not carry */
 
 struct plan {
     bool root, in_agent;
@@ -75,15 +76,21 @@ static int open_holder(void) {
     return (int)syscall(SYS_pidfd_open, atoi(text), 0);
 }
 
-static void become(const struct plan *p) {
-    uint64_t kept = p->root ? ROOT_CAPS : 0;
+/* Gives up everything of root's but what the world's own root has; as the agent, that too. */
+void become(bool root) {
+    uint64_t kept = root ? ROOT_CAPS : 0;
+    struct { uint32_t version; int pid; } head = {CAPABILITIES_V3, 0};
+    struct { uint32_t effective, permitted, inheritable; } sets[2] = {0};
+    for (size_t i = 0; i < LENGTH(sets); i++)
+        sets[i].effective = sets[i].permitted = (uint32_t)(kept >> 32 * i);
     for (unsigned long cap = 0; prctl(PR_CAPBSET_READ, cap, 0, 0, 0) >= 0; cap++)
         if (!(kept >> cap & 1) && prctl(PR_CAPBSET_DROP, cap, 0, 0, 0)) trouble("capabilities");
     if (setgroups(0, NULL)) trouble("groups");
-    if (!p->root && (setresgid(AGENT_UID, AGENT_UID, AGENT_UID) ||
-                     setresuid(AGENT_UID, AGENT_UID, AGENT_UID) ||
-                     prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)))
+    if (!root && (setresgid(AGENT_UID, AGENT_UID, AGENT_UID) ||
+                  setresuid(AGENT_UID, AGENT_UID, AGENT_UID) ||
+                  prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)))
         trouble("user");
+    if (syscall(SYS_capset, &head, sets)) trouble("capabilities");
     prctl(PR_SET_PDEATHSIG, SIGKILL); /* after the change of user, which clears it */
 }
 
@@ -93,7 +100,7 @@ static _Noreturn void run(struct plan *p, int holder) {
     if (isatty(0) && !p->root && (fchown(0, AGENT_UID, TTY_GID) || fchmod(0, 0620)))
         trouble("terminal");
     if (setns(holder, CLONE_NEWNS)) trouble("world");
-    become(p);
+    become(p->root);
     umask(022);
     if (chdir(p->cwd)) trouble(p->cwd);
     syscall(SYS_close_range, 3, ~0u, 0);

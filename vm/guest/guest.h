@@ -42,6 +42,8 @@
 #define WORKSPACE_UPPER "/scratch/ws/upper"
 #define ROOT_UPPER "/scratch/root/upper"
 #define SSHD "/usr/sbin/sshd"
+#define WORLD "/world"
+#define WORKSPACE "/workspace" /* in the world; where relative paths of copies begin */
 #endif
 #define HOLDER_FILE "/run/holder" /* pid of the world's first process */
 
@@ -78,7 +80,7 @@ ssize_t link_read(struct link *l, uint8_t *bytes, size_t room);
 bool link_put(struct link *l, const void *bytes, size_t n);
 void link_flush(struct link *l);
 
-/* world.c, relay.c, bulk.c, list.c, enter.c */
+/* world.c, relay.c, bulk.c, list.c, copy.c, enter.c */
 void load_modules(void);
 void mount_own(void);
 void mount_disks(void);
@@ -90,6 +92,9 @@ _Noreturn void bulk_run(struct link *l);
 bool bulk_send(struct bulk *b, char type, const void *head, size_t head_n, const void *body,
                size_t body_n);
 bool bulk_list(struct bulk *b, int root, uint32_t max_entries, uint64_t max_bytes);
+enum copy_flags { COPY_ROOT = 1, COPY_IN = 2 };
+int copy_start(const char *path, unsigned flags, pid_t *pid);
+void become(bool root);
 int enter_main(char **argv);
 int dtach_main(char **argv);
 #endif

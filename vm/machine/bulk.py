@@ -35,6 +35,13 @@ MAX_PATH = 65535
 MAX_TEXT = 4096
 """Bytes of explanation that are kept from an `x` frame."""
 
+MAX_COPY_PATH = 4095
+"""Bytes of the path that a copy begins at; Linux itself takes no longer one."""
+
+COPY_ROOT, COPY_INTO = 1, 2
+COPY_WAIT_MS = 500
+"""How long the guest waits for a copy to say something."""
+
 _READ_LIMIT = 1 << 18
 _LENGTH = struct.Struct("<I")
 _DATA = struct.Struct("<I")
@@ -135,6 +142,47 @@ class BulkClient:
             if received > cap or len(payload) - _DATA.size > MAX_DATA:
                 raise GuestProtocol("The guest sent more of a file than it was asked for.")
             sink(payload[_DATA.size :])
+
+    async def copy_open(
+        self, path: bytes, *, root: bool, into: bool, timeout_s: float = 20.0
+    ) -> None:
+        """Start a copy out of the guest, or `into` it; one that went on ends.
+
+        It runs as the agent, or as the world's root. Its stream is the caller's to read. GuestError
+        when there can be none (ENOSYS: the session's image knows no copies).
+        """
+        if not path or len(path) > MAX_COPY_PATH or b"\0" in path:
+            raise ValueError("the path is empty or too long for a copy")
+        flags = (COPY_ROOT if root else 0) | (COPY_INTO if into else 0)
+        await self._order(b"C", bytes([flags]) + path, timeout_s)
+
+    async def copy_read(
+        self, limit: int, sink: Callable[[bytes], object], timeout_s: float = 30.0
+    ) -> bool:
+        """Give what the copy says to `sink`, at most `limit` bytes; True when it has ended.
+
+        Returns within a second, with nothing if there is nothing yet. GuestError EBADF when the
+        copy is gone.
+        """
+        async with self._call(b"R", struct.pack("<II", limit, COPY_WAIT_MS), timeout_s):
+            while True:
+                kind, payload = await self._answer(b"dkq")
+                if kind != b"d":
+                    return kind == b"q"
+                limit -= len(payload) - _DATA.size
+                if limit < 0 or len(payload) <= _DATA.size:
+                    raise GuestProtocol("The guest sent more of a copy than it was asked for.")
+                sink(payload[_DATA.size :])
+
+    async def copy_write(self, data: bytes, timeout_s: float = 60.0) -> None:
+        """Give at most MAX_DATA bytes to the copy. GuestError EPIPE when it reads no more."""
+        if len(data) > MAX_DATA:
+            raise ValueError("too much for one piece of a copy")
+        await self._order(b"W", data, timeout_s)
+
+    async def copy_close(self, timeout_s: float = 10.0) -> None:
+        """End the copy, if one goes on."""
+        await self._order(b"Q", b"", timeout_s)
 
     async def freeze(self, timeout_s: float = 30.0) -> None:
         """Freeze the agent's cgroup and sync."""

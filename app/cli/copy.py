@@ -1,0 +1,126 @@
+"""`cloche cp`: files and folders between this host and a session's guest."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from app.client import fleet
+from app.client.copying import CopyReport, copy_into, copy_out
+from app.client.session import SessionClient
+from app.errors import EXIT_DONE, EXIT_FAILED, AppError, not_running
+from app.paths import Paths
+
+if TYPE_CHECKING:
+    import argparse
+
+    from app.cli.output import Output
+
+TELL_S: Final = 0.2
+"""How often the progress line changes."""
+
+
+def copy(arguments: argparse.Namespace, output: Output) -> int:
+    """Copy SRC to DST, one of which is `ID:path`; status 1 when something was left out."""
+    sides = [_guest_side(text) for text in (arguments.source, arguments.target)]
+    if (sides[0] is None) == (sides[1] is None):
+        text = "Exactly one of SRC and DST is in a guest."
+        raise AppError("usage", text, "cloche cp ID:PATH DST, or: cloche cp SRC ID:PATH")
+    session = (sides[0] or sides[1] or ("", b""))[0]
+    paths = Paths.from_environment()
+    info = fleet.find_session(paths, session)
+    if info.state != "running":
+        raise not_running(info.id, info.state)
+    report = asyncio.run(_copy(paths, info.id, arguments, sides))
+    for skipped in report.skipped:
+        output.note(f"left out: {skipped.path}: {skipped.reason}")
+    output.result(_fields(info.id, report), lambda: output.line(_sentence(report)))
+    return EXIT_FAILED if report.skipped_count else EXIT_DONE
+
+
+def _guest_side(text: str) -> tuple[str, bytes] | None:
+    """Return session and path of `ID:path`; a path of the host has a slash before any colon."""
+    session, colon, path = text.partition(":")
+    if not colon or not session or "/" in session:
+        return None
+    return session, os.fsencode(path or ".")
+
+
+async def _copy(
+    paths: Paths,
+    session: str,
+    arguments: argparse.Namespace,
+    sides: list[tuple[str, bytes] | None],
+) -> CopyReport:
+    source, target = sides
+    progress = _ProgressLine()
+    async with await SessionClient.open(paths, session) as client:
+        try:
+            if source is not None:
+                to = Path(arguments.target)
+                return await copy_out(
+                    client, source[1], to, root=arguments.root, progress=progress.tell
+                )
+            assert target is not None
+            from_ = Path(arguments.source)
+            return await copy_into(
+                client, from_, target[1], root=arguments.root, progress=progress.tell
+            )
+        finally:
+            progress.end()
+
+
+class _ProgressLine:
+    """One line on a terminal's stderr that is written over; nothing anywhere else."""
+
+    def __init__(self) -> None:
+        self._shown = sys.stderr.isatty()
+        self._began = self._told = time.monotonic()
+        self._any = False
+
+    def tell(self, report: CopyReport) -> None:
+        now = time.monotonic()
+        if not self._shown or now - self._told < TELL_S:
+            return
+        self._told = now
+        self._any = True
+        speed = report.bytes / max(now - self._began, 0.001)
+        text = f"{_size(report.bytes)}  {report.files} files  {_size(speed)}/s"
+        sys.stderr.write(f"\r\x1b[K{text}")
+        sys.stderr.flush()
+
+    def end(self) -> None:
+        if self._any:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
+
+
+def _size(count: float) -> str:
+    for unit in ("B", "kB", "MB"):
+        if count < 1000:
+            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+        count /= 1000
+    return f"{count:.2f} GB"
+
+
+def _fields(session: str, report: CopyReport) -> dict[str, object]:
+    return {
+        "session": session,
+        "to": str(report.target),
+        "files": report.files,
+        "folders": report.folders,
+        "bytes": report.bytes,
+        "skipped": msgspec.to_builtins(report.skipped),
+        "skipped_count": report.skipped_count,
+    }
+
+
+def _sentence(report: CopyReport) -> str:
+    left = f", {report.skipped_count} left out" if report.skipped_count else ""
+    return f"{report.target}: {report.files} files, {_size(report.bytes)}{left}"
