@@ -67,7 +67,7 @@ PRIVATE = {
 }  # fmt: skip
 """Private modes and what DECRQM says of them at first: 1 set, 2 reset, None: not looked at."""
 
-UNSETTABLE = {3}
+UNSETTABLE = {3, 40}
 """The guest's size is not the guest's to choose."""
 
 

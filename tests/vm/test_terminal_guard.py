@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.doubles.engines import answer, engine, lines
-from vm.terminal import cluster_guard
+from vm.terminal import pieces
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -118,5 +118,28 @@ def test_pieces_that_end_within_a_character_wait_for_the_rest() -> None:
     ],
 )
 def test_what_waits_is_short(data: bytes, left: bytes) -> None:
-    found = cluster_guard.UNFINISHED.search(data)
+    found = pieces.UNFINISHED.search(data)
     assert (found[0] if found else b"") == left
+
+
+@pytest.mark.parametrize(
+    ("asked", "passed"),
+    [
+        ("^[?40h", ""),
+        ("a^[?40h^[?3hb", "a^[?3hb"),
+        ("^[?40;3h", "^[?3h"),
+        ("^[?3;040;25h", "^[?3;25h"),
+        ("^[?1040h", "^[?1040h"),
+        ("^[?;h40", "^[?;h40"),
+        ("^[?40l", "^[?40l"),
+    ],
+)
+def test_no_guest_asks_for_another_width(asked: str, passed: str) -> None:
+    found = pieces.fixed_width(asked.replace("^", "\x1b").encode())
+    assert found == passed.replace("^", "\x1b").encode()
+
+
+def test_text_after_asking_for_132_columns_is_laid_out_as_if_nobody_asked() -> None:
+    terminal = engine(80, 24)
+    terminal.feed(b"\x1b[?40h\x1b[?3h" + b"x" * 100 + b"\r\n\x1b[?40;3h" + b"y" * 90)
+    assert lines(terminal)[:4] == ["x" * 80, "x" * 20, "y" * 80, "y" * 10]

@@ -35,11 +35,6 @@ JUMP = re.compile(rb"\x1b(?:\[[?0-9;]*[BEHdefhlrsu]|[8c])")
 SETS_MARGINS = re.compile(rb"[rsc]\Z|\?[0-9;]*(?:69|3)[0-9;]*[hl]\Z")
 """Ends of jumps after which margins or size may be others (3: another number of columns)."""
 
-UNFINISHED = re.compile(
-    rb"(?:[\xc2-\xdf]|[\xe0-\xef][\x80-\xbf]?|[\xf0-\xf4][\x80-\xbf]{0,2}|\x1b(?:\[[?0-9;:]{0,40})?)\Z"
-)
-"""The beginning of a character or of a sequence at the end of a piece."""
-
 QUERY = b"\x1bP$qr\x1b\\\x1bP$qs\x1b\\"
 ANSWER = re.compile(rb"\x1bP1\$r([0-9]+);([0-9]+)([rs])\x1b\\")
 """DECRQSS for the margins, asked by us and kept from the guest."""
@@ -70,20 +65,14 @@ class ClusterGuard:
         self._terminal = terminal
         self._ask = ask
         self._seen = False
-        self._rest = b""
 
     def write(self, data: bytes) -> None:
-        """Feed data, nearly always as it is; a character cut at its end waits for the rest."""
+        """Feed data, nearly always as it is; it ends within no character and no sequence."""
         self._seen = self._seen or not data.isascii()
-        if self._seen:
-            data = self._rest + data
-            cut = UNFINISHED.search(data, max(0, len(data) - 43))
-            end = cut.start() if cut else len(data)
-            data, self._rest = data[:end], data[end:]
-            if self._may_be_risky(data):
-                self._write_watching(data)
-                return
-        self._terminal.write(data)
+        if self._seen and self._may_be_risky(data):
+            self._write_watching(data)
+        else:
+            self._terminal.write(data)
 
     def _may_be_risky(self, data: bytes) -> bool:
         """Tell whether text may come to where a wrap does not move down."""

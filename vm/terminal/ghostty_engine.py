@@ -13,6 +13,7 @@ from vm.terminal.ghostty_terminal import Terminal
 from vm.terminal.keys import PASTE_MODE, Encoder
 from vm.terminal.palette import TerminalPalette
 from vm.terminal.paste import Paste
+from vm.terminal.pieces import Pieces, fixed_width
 from vm.terminal.screen import Happenings, clamp_size
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ class GhosttyEngine(GhosttyPage):
         self._replies = bytearray()
         self._happened = Happenings()
         self._held = False
+        self._pieces = Pieces()
         self._soft_resets = soft_reset.Finder()
         self._guard = ClusterGuard(self._terminal, self._ask)
         self._terminal.listen(self)
@@ -125,7 +127,7 @@ class GhosttyEngine(GhosttyPage):
     def feed(self, data: bytes) -> None:
         """Take output of the guest."""
         # padding that every terminal passes over; the engine would print it
-        data = data.replace(b"\x7f", b"")
+        data = fixed_width(self._pieces.whole(data.replace(b"\x7f", b"")))
         self._encoder.watch(data)
         at = 0
         for end in self._soft_resets.ends(data):
