@@ -143,11 +143,9 @@ class Workshop:
         )
 
     async def _accelerator(self, image: ImageSet) -> accel.Choice:
-        wish = self._record.limits.accel
-        if wish != "auto":
-            return accel.Choice(cast("Accelerator", wish))
         self._paths.cache.mkdir(mode=0o700, parents=True, exist_ok=True)
-        return await accel.choose(image.vmlinux, self._paths.cache)
+        wish = self._record.limits.accel
+        return await accel.choose(image.vmlinux, self._paths.cache, wish=wish)
 
     def _spec(self, accelerator: Accelerator) -> MachineSpec:
         """Return what every machine of this session has, without what it boots from."""

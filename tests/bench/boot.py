@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from tests.bench.report import publish, summary
 from tests.e2e import vmlab
-from vm.image.cmdline import TCG_Q35
+from vm.image.cmdline import Q35
 from vm.machine import argv, ssh
 from vm.machine.disks import create_overlay
 from vm.machine.guest_exec import Command, run
@@ -41,13 +41,13 @@ DEADLINE_S = 120.0
 async def bare(image: ImageSet, resources: Resources) -> float:
     """Seconds from the start of QEMU to the first line of PID 1."""
     words = ("-nodefaults", "-no-user-config", "-nographic", "-no-reboot")
-    board = ("-machine", argv.MACHINE_TCG.split(",")[0], "-accel", "tcg,thread=multi")
+    board = ("-machine", argv.BOARDS["q35"].split(",")[0], "-accel", "tcg,thread=multi")
     size = ("-cpu", "max", "-smp", str(resources.vcpus), "-m", str(resources.memory_mib))
     kernel = ("-kernel", str(image.vmlinux), "-initrd", str(image.initramfs))
     started = time.perf_counter()
     process = await asyncio.create_subprocess_exec(
         *("qemu-system-x86_64", *words, *board, *size, *kernel),
-        *("-append", TCG_Q35, "-chardev", "stdio,id=c", "-serial", "chardev:c"),
+        *("-append", Q35, "-chardev", "stdio,id=c", "-serial", "chardev:c"),
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
     )

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import os
+import time
 from typing import TYPE_CHECKING
 
 import pytest
 
 from vm.errors import HostLacks
 from vm.machine import accel
+from vm.machine.process import Process
 from vm.machine.spec import BadSpec
 
 if TYPE_CHECKING:
@@ -32,13 +33,14 @@ def boots(folder: Path) -> int:
     return path.read_text().count("x") if path.exists() else 0
 
 
+LAST = "Kernel panic - not syncing: VFS: Unable to mount root fs on unknown-block(0,0)"
 GOOD = "QEMU emulator version 7.2.22 (Debian 1:7.2)"
 
 
 @pytest.fixture
 def kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.delenv("CLOCHE_ACCEL", raising=False)
-    monkeypatch.setattr(accel, "KVM_DEVICE", str(tmp_path / "kvm"))
+    monkeypatch.setattr(accel, "KVM_DEVICE", tmp_path / "kvm")
     monkeypatch.setattr(accel, "PROBE_DEADLINE_S", 0.3)
     (tmp_path / "kvm").touch()
     path = tmp_path / "vmlinux"
@@ -64,32 +66,77 @@ async def test_versions(tmp_path: Path) -> None:
 
 
 async def test_kvm_when_a_kernel_speaks(tmp_path: Path, kernel: Path) -> None:
-    binary = program(tmp_path, GOOD, "echo '[0.0] Linux version 6.1'; exec sleep 60")
+    binary = program(tmp_path, GOOD, f"echo '[1.0] {LAST}'; exec sleep 60")
     for _ in range(2):
         assert await accel.choose(kernel, tmp_path / "cache", binary) == accel.Choice("kvm")
     assert boots(tmp_path) == 1
 
 
-@pytest.mark.parametrize("boot", ["exec sleep 60", "echo no; exit 1", "yes | head -c 1000000"])
-async def test_emulation_when_no_kernel_speaks(tmp_path: Path, kernel: Path, boot: str) -> None:
+UNHAPPY = {
+    "silent": ("exec sleep 60", "did not boot within 0.3 s)"),
+    "half-way": (
+        "echo 'Linux version 6.1'; echo 'Run  it'; exec sleep 60",
+        'did not boot within 0.3 s, the last words were "Run  it")',
+    ),
+    "ends": ("echo 'Could not access KVM: busy.' >&2; exit 1", 'words were "Could not access KVM:'),
+    "crashes": ("echo 'failed to set MSR'; kill -ABRT $$", "QEMU crashed with signal 6, the last"),
+    "endless": ("yes | head -c 1000000", 'the last words were "y")'),
+    "escapes": (r"printf '\033[31mred\007\n'; exit 1", 'the last words were "red")'),
+}
+
+
+@pytest.mark.parametrize("name", UNHAPPY)
+async def test_emulation_when_no_kernel_boots(tmp_path: Path, kernel: Path, name: str) -> None:
+    boot, why = UNHAPPY[name]
     binary = program(tmp_path, GOOD, boot)
     for _ in range(2):
         choice = await accel.choose(kernel, tmp_path / "cache", binary)
-        assert choice.accelerator == "tcg"
-        assert "no guest runs under KVM" in choice.notice
+        assert (choice.accelerator, choice.chosen_by) == ("tcg", "probe")
+        assert choice.notice.startswith("Guests are emulated and therefore slow, because ")
+        assert "is there but no guest runs under it" in choice.notice
+        assert why in choice.notice
     assert boots(tmp_path) == 1
 
 
-async def test_another_kernel_or_a_damaged_memory_asks_again(tmp_path: Path, kernel: Path) -> None:
-    binary = program(tmp_path, GOOD, "exit 1")
-    cache = tmp_path / "cache"
+async def test_what_a_hanging_program_started_is_ended_with_it(
+    tmp_path: Path, kernel: Path
+) -> None:
+    """A wrapper's child keeps the pipe open: reading to its end must not wait for it."""
+    binary = program(tmp_path, GOOD, f"sleep 60 & echo $! > {tmp_path / 'child'}; wait")
+    began = time.monotonic()
+    assert not (await accel.probe(kernel, binary)).works
+    assert time.monotonic() - began < 5.0
+    try:
+        child = Process(int((tmp_path / "child").read_text()))
+    except ProcessLookupError:
+        return  # reaped already
+    assert await child.ends_within(5.0)
+    child.close()
+
+
+async def test_another_kernel_or_qemu_asks_again(tmp_path: Path, kernel: Path) -> None:
+    binary, cache = program(tmp_path, GOOD, "exit 1"), tmp_path / "cache"
     await accel.choose(kernel, cache, binary)
     os.truncate(kernel, 3)
     await accel.choose(kernel, cache, binary)
-    for damage in ("{", "[]", json.dumps({"x": 1})):
-        (cache / "accelerator.json").write_text(damage)
-        await accel.choose(kernel, cache, binary)
-    assert boots(tmp_path) == 5
+    binary = program(tmp_path, "QEMU emulator version 10.0.2", "exit 1")
+    await accel.choose(kernel, cache, binary)
+    assert boots(tmp_path) == 3
+    await accel.choose(kernel, cache, binary)
+    assert boots(tmp_path) == 3
+
+
+async def test_asking_anew_mends_a_verdict(tmp_path: Path, kernel: Path) -> None:
+    """Another hypervisor may have held the processor for a moment."""
+    free = tmp_path / "free"
+    binary = program(tmp_path, GOOD, f"[ -e {free} ] && echo '{LAST}'")
+    cache = tmp_path / "cache"
+    assert not (await accel.kvm_verdict(kernel, cache, binary)).works
+    free.touch()
+    assert not (await accel.kvm_verdict(kernel, cache, binary)).works
+    assert (await accel.kvm_verdict(kernel, cache, binary, anew=True)).works
+    assert (await accel.choose(kernel, cache, binary)).accelerator == "kvm"
+    assert boots(tmp_path) == 2
 
 
 async def test_a_cache_that_cannot_be_written_is_no_failure(tmp_path: Path, kernel: Path) -> None:
@@ -99,17 +146,47 @@ async def test_a_cache_that_cannot_be_written_is_no_failure(tmp_path: Path, kern
     assert choice.accelerator == "tcg"
 
 
-async def test_no_device_and_the_users_word(
-    tmp_path: Path, kernel: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_no_device(tmp_path: Path, kernel: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     binary = program(tmp_path, GOOD, "exit 1")
+
+    real = os.access
+
+    def refused(path: str | Path, mode: int, **more: bool) -> bool:
+        return path != accel.KVM_DEVICE and real(path, mode, **more)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "access", refused)
+        choice = await accel.choose(kernel, tmp_path, binary)
+        assert choice.notice.endswith("/kvm cannot be used by you.")
     os.unlink(accel.KVM_DEVICE)
     choice = await accel.choose(kernel, tmp_path, binary)
     assert (choice.accelerator, boots(tmp_path)) == ("tcg", 0)
-    assert "cannot be used by you" in choice.notice
-    for word in ("kvm", "tcg"):
-        monkeypatch.setenv("CLOCHE_ACCEL", word)
-        assert (await accel.choose(kernel, tmp_path, binary)).accelerator == word
+    assert f"this host has no {tmp_path}/kvm" in choice.notice
+
+
+@pytest.mark.parametrize("word", ["kvm", "tcg"])
+async def test_the_users_word(
+    tmp_path: Path, kernel: Path, monkeypatch: pytest.MonkeyPatch, word: str
+) -> None:
+    """The variable comes before the configuration, and neither boots anything."""
+    binary = program(tmp_path, GOOD, "exit 1")
+    told = await accel.choose(kernel, tmp_path, binary, wish=word)
+    assert (told.accelerator, told.chosen_by) == (word, "config")
+    monkeypatch.setenv("CLOCHE_ACCEL", word)
+    for wish in ("auto", "kvm", "tcg"):
+        told = await accel.choose(kernel, tmp_path, binary, wish=wish)
+        assert (told.accelerator, told.chosen_by) == (word, "variable")
+    assert boots(tmp_path) == 0
+    monkeypatch.setenv("CLOCHE_ACCEL", "auto")
+    assert (await accel.choose(kernel, tmp_path, binary, wish=word)).chosen_by == "probe"
+
+
+async def test_words_that_are_none(
+    tmp_path: Path, kernel: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("CLOCHE_ACCEL", "xen")
     with pytest.raises(BadSpec, match="xen"):
-        await accel.choose(kernel, tmp_path, binary)
+        await accel.choose(kernel, tmp_path, program(tmp_path, GOOD, "exit 1"))
+    monkeypatch.setenv("CLOCHE_ACCEL", "tcg")
+    with pytest.raises(HostLacks):
+        await accel.choose(kernel, tmp_path, "qemu-system-nonesuch")

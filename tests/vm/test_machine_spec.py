@@ -9,7 +9,7 @@ from typing import cast
 
 import pytest
 
-from vm.image.cmdline import KVM_MICROVM, TCG_Q35
+from vm.image.cmdline import MICROVM, Q35, emulated_clock
 from vm.machine.argv import block_node, build
 from vm.machine.spec import Backing, BadSpec, Disk, MachineSpec, Resources
 
@@ -62,7 +62,7 @@ size=2048M
 -initrd
 /s/initrd
 -append
-{TCG_Q35} extra=1
+{Q35} extra=1
 -chardev
 file,id=console,path=/s/console.log,append=on
 -serial
@@ -116,19 +116,35 @@ def test_arguments_for_emulation() -> None:
     assert _plain(build(SPEC)) == _golden(GOLDEN_TCG)
 
 
-def test_arguments_for_kvm() -> None:
-    golden = (
+def _golden_microvm(engine: str, words: str) -> list[str]:
+    return _golden(
         GOLDEN_TCG.replace(
             "-machine\npc-q35-7.2,usb=off,vmport=off,smbus=off,sata=off\n"
             "-accel\ntcg,thread=multi\n-cpu\nmax\n",
-            "-machine\nmicrovm,rtc=on,isa-serial=on\n-accel\nkvm\n-cpu\nhost\n"
+            f"-machine\nmicrovm,acpi=on,pit=on,pic=on,rtc=on,isa-serial=on\n{engine}"
             "-global\nvirtio-mmio.force-legacy=off\n",
         )
-        .replace(TCG_Q35, KVM_MICROVM)
+        .replace(f"{Q35} extra", f"{words} extra")
         .replace("-pci,", "-device,")
         .replace(",disable-legacy=on", "")
     )
-    assert _plain(build(replace(SPEC, accelerator="kvm"))) == _golden(golden)
+
+
+def test_arguments_for_kvm() -> None:
+    golden = _golden_microvm("-accel\nkvm\n-cpu\nhost\n", MICROVM)
+    assert _plain(build(replace(SPEC, accelerator="kvm"))) == golden
+
+
+def test_an_emulated_microvm_differs_in_the_accelerator_and_its_clock_alone() -> None:
+    words = f"{MICROVM} {emulated_clock(2_000_000)}"
+    golden = _golden_microvm("-accel\ntcg,thread=multi\n-cpu\nmax\n", words)
+    assert _plain(build(replace(SPEC, board="microvm", tsc_khz=2_000_000))) == golden
+
+
+def test_the_kernel_of_a_microvm_finds_its_devices_in_acpi() -> None:
+    """Without ACPI it has one processor, and waits for its disks for ever."""
+    words = build(replace(SPEC, accelerator="kvm"))
+    assert "acpi=off" not in " ".join(words)
 
 
 def test_a_restored_machine_waits_and_differs_in_nothing_else() -> None:
@@ -177,6 +193,9 @@ def test_a_qcow2_disk_without_backing_says_so() -> None:
 
 BAD = {
     "name": replace(SPEC, name="a,b"),
+    "no clock": replace(SPEC, board="microvm"),
+    "a clock too many": replace(SPEC, tsc_khz=1),
+    "a clock under KVM": replace(SPEC, accelerator="kvm", tsc_khz=1),
     "vcpus": replace(SPEC, resources=Resources(0, 512)),
     "memory": replace(SPEC, resources=Resources(1, 64)),
     "relative": replace(SPEC, kernel=Path("vmlinux")),

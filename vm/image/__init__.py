@@ -5,20 +5,20 @@ The public functions and types are re-exported here:
 * `build_image`, `find_image`, `find_built`, `list_images` and `ImageSet`: images in the store;
 * `write_initrd`, `session_cpio`: the toolkit initramfs plus the secrets of one session;
 * `scratch_template`: the empty ext4 disk that every session's qcow2 grows from;
-* `TCG_Q35`, `KVM_MICROVM`: the kernel command lines.
+* `Q35`, `MICROVM`: the kernel command lines.
 """
 
 from __future__ import annotations
 
 from vm.image.build import build_image
-from vm.image.cmdline import KVM_MICROVM, TCG_Q35
+from vm.image.cmdline import MICROVM, Q35
 from vm.image.initrd import session_cpio, write_initrd
 from vm.image.scratch import scratch_template
 from vm.image.store import ImageSet, find_built, find_image, list_images
 
 __all__ = [
-    "KVM_MICROVM",
-    "TCG_Q35",
+    "MICROVM",
+    "Q35",
     "ImageSet",
     "build_image",
     "find_built",

@@ -1,7 +1,8 @@
 """Which accelerator this host can really use, and whether its QEMU will do.
 
 A `/dev/kvm` that opens is no proof: on some hosts no guest ever runs. So the guest's kernel is
-booted once for real, and its first words on the console decide.
+booted once for real, to the point where it looks for a disk, and what its console says decides.
+The verdict is remembered (`vm.machine.verdicts`).
 """
 
 from __future__ import annotations
@@ -9,43 +10,61 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hashlib
-import json
 import os
 import re
 import shutil
+import signal
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
 
 from vm.errors import HostLacks
-from vm.machine.argv import MACHINE_KVM, SANDBOX
+from vm.image import cmdline
+from vm.machine import verdicts
+from vm.machine.argv import BOARDS, ENGINES, SANDBOX
+from vm.machine.console import plain
 from vm.machine.spec import BadSpec
+from vm.machine.verdicts import Verdict
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from vm.machine.spec import Accelerator
 
 MIN_QEMU = (7, 2)
 INSTALL = "Run: sudo apt install qemu-system-x86"
-KVM_DEVICE = "/dev/kvm"
+KVM_DEVICE = Path("/dev/kvm")
+VARIABLE = "CLOCHE_ACCEL"
+CACHE = "accelerator.json"
 
 PROBE_DEADLINE_S = 8.0
-"""A kernel under KVM prints within 0.5 s; ten times that covers a nested and busy host."""
+"""A kernel under KVM is through within 1 s; eight times that covers a nested and busy host."""
 
 END_PATIENCE_S = 0.2
 """How long a program may take to end by itself when it has said what was wanted."""
 
+KILL_PATIENCE_S = 1.0
+"""A process that hangs inside KVM may not even die: then it is left behind, with a word."""
+
+LAST_WORDS = b"Unable to mount root fs"
+"""What a kernel without a disk says last, when processors, timers and interrupts have worked."""
+
 _BY_NAME: dict[str, Accelerator] = {"kvm": "kvm", "tcg": "tcg"}
-FIRST_WORDS = b"Linux version"
-_PROBE_OUTPUT = 65536
+_PROBE_OUTPUT = 262144
+_QUOTED = 160
+"""Characters of QEMU's last line that a sentence quotes."""
+
+ChosenBy = Literal["probe", "config", "variable"]
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The accelerator to use; `notice` is one sentence for the user, empty when all is well."""
+    """The accelerator to use; `notice` is one sentence for the user, empty when all is well.
+
+    `chosen_by` tells who decided: the probe, `accel` in the configuration, or `CLOCHE_ACCEL`.
+    """
 
     accelerator: Accelerator
     notice: str = ""
+    chosen_by: ChosenBy = "probe"
 
 
 async def qemu_version(binary: str = "qemu-system-x86_64") -> tuple[int, int, int]:
@@ -53,7 +72,7 @@ async def qemu_version(binary: str = "qemu-system-x86_64") -> tuple[int, int, in
     program = shutil.which(binary)
     if program is None:
         raise HostLacks(f"{binary} is not installed.", INSTALL)
-    said = await _output(program, ("--version",), b"version", 10.0)
+    said = (await _output(program, ("--version",), b"version", 10.0)).said
     found = re.search(rb"version (\d+)\.(\d+)(?:\.(\d+))?", said)
     if found is None:
         raise HostLacks(f"{program} does not say which version it is.", INSTALL)
@@ -66,83 +85,127 @@ async def qemu_version(binary: str = "qemu-system-x86_64") -> tuple[int, int, in
     return major, minor, micro
 
 
-async def choose(kernel: Path, cache: Path, binary: str = "qemu-system-x86_64") -> Choice:
-    """Choose `CLOCHE_ACCEL`, else kvm when a real guest boots with it, else tcg with a notice.
+def wished(wish: str = "auto") -> Choice | None:
+    """Return what the user decided: `CLOCHE_ACCEL` before `wish` (the configuration's `accel`).
 
-    `cache` is a folder for the verdict of the probe (at most 10 s, once per host kernel, QEMU and
-    guest kernel). Raises HostLacks for QEMU, BadSpec for an unknown `CLOCHE_ACCEL`.
+    None when both leave it to the probe. Raises BadSpec for a word that is no accelerator.
+    """
+    variable = os.environ.get(VARIABLE, "")
+    if variable not in ("", "auto", *_BY_NAME):
+        raise BadSpec(f"{VARIABLE} is {variable!r}.", "Set it to auto, kvm or tcg, or unset it.")
+    if variable in _BY_NAME:
+        return Choice(_BY_NAME[variable], chosen_by="variable")
+    if not variable and wish in _BY_NAME:
+        return Choice(_BY_NAME[wish], chosen_by="config")
+    return None
+
+
+async def choose(
+    kernel: Path, cache: Path, binary: str = "qemu-system-x86_64", *, wish: str = "auto"
+) -> Choice:
+    """Choose what the user wished, else kvm when a real guest boots with it, else tcg.
+
+    `cache` is a folder for the verdict of the probe. Raises HostLacks for QEMU, BadSpec for an
+    unknown `CLOCHE_ACCEL`.
+    """
+    decided = wished(wish)
+    if decided is not None:
+        await qemu_version(binary)
+        return decided
+    verdict = await kvm_verdict(kernel, cache, binary)
+    if verdict.works:
+        return Choice("kvm")
+    return Choice("tcg", f"Guests are emulated and therefore slow, because {verdict.why}.")
+
+
+async def kvm_verdict(
+    kernel: Path, cache: Path, binary: str = "qemu-system-x86_64", *, anew: bool = False
+) -> Verdict:
+    """Return whether guests run under KVM, asking once per host kernel, QEMU and guest kernel.
+
+    `anew` asks whatever is remembered. Takes at most 10 s. Raises HostLacks for QEMU.
     """
     version = await qemu_version(binary)
-    wanted = os.environ.get("CLOCHE_ACCEL", "")
-    if wanted in _BY_NAME:
-        return Choice(_BY_NAME[wanted])
-    if wanted:
-        raise BadSpec(f"CLOCHE_ACCEL is {wanted!r}.", "Set it to kvm or tcg, or unset it.")
     if not os.access(KVM_DEVICE, os.R_OK | os.W_OK):
-        return _emulated(f"{KVM_DEVICE} cannot be used by you")
-    if await _kvm_works(kernel, cache, binary, version):
-        return Choice("kvm")
-    return _emulated("no guest runs under KVM here")
+        return Verdict(False, _no_device())
+    memory, key = cache / CACHE, _key(kernel, binary, version)
+    known = None if anew else verdicts.recall(memory, key)
+    if known is None:
+        known = await probe(kernel, binary)
+        verdicts.remember(memory, key, known)
+    return known
 
 
-def _emulated(reason: str) -> Choice:
-    return Choice("tcg", f"Guests are emulated and therefore slow, because {reason}.")
+def _no_device() -> str:
+    if not KVM_DEVICE.exists():
+        return f"this host has no {KVM_DEVICE}"
+    return f"{KVM_DEVICE} cannot be used by you"
 
 
-async def _kvm_works(kernel: Path, cache: Path, binary: str, version: tuple[int, int, int]) -> bool:
-    key = _key(kernel, version)
-    path = cache / "accelerator.json"
-    known = _verdicts(path)
-    if key not in known:
-        known[key] = await probe(kernel, binary)
-        _remember(path, known)
-    return known[key]
-
-
-def _key(kernel: Path, version: tuple[int, int, int]) -> str:
+def _key(kernel: Path, binary: str, version: tuple[int, int, int]) -> str:
     host, guest = os.uname(), kernel.stat()
-    parts = (host.release, host.version, *version, kernel, guest.st_size, guest.st_mtime_ns)
+    program = os.stat(shutil.which(binary) or binary)
+    parts = (
+        *(host.release, host.version),
+        *(version, program.st_size, program.st_mtime_ns),
+        *(kernel, guest.st_size, guest.st_mtime_ns),
+        *(BOARDS["microvm"], ENGINES["kvm"]),
+    )
     return hashlib.sha256(repr(parts).encode()).hexdigest()
 
 
-def _verdicts(path: Path) -> dict[str, bool]:
-    try:
-        found: object = json.loads(path.read_bytes()[:65536])
-    except (OSError, ValueError):
-        return {}  # never asked, or damaged: ask again
-    if not isinstance(found, dict):
-        return {}
-    pairs = cast("dict[str, object]", found)
-    return {key: value for key, value in pairs.items() if isinstance(value, bool)}
+async def probe(
+    kernel: Path,
+    binary: str = "qemu-system-x86_64",
+    accelerator: Accelerator = "kvm",
+    words: str = "",
+) -> Verdict:
+    """Boot the guest's kernel on the `microvm` board; whether it came to its last words in time.
 
-
-def _remember(path: Path, verdicts: dict[str, bool]) -> None:
-    draft = path.with_name(f"{path.name}.{os.getpid()}")
-    # a verdict that cannot be kept is found again next time
-    with contextlib.suppress(OSError):
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        draft.write_text(json.dumps(dict(list(verdicts.items())[-32:])))
-        draft.replace(path)
-
-
-async def probe(kernel: Path, binary: str = "qemu-system-x86_64") -> bool:
-    """Boot the guest's kernel under KVM; whether it printed its first words in time."""
-    words = ("-nodefaults", "-no-user-config", "-nographic", "-no-reboot", "-sandbox", SANDBOX)
-    board = ("-machine", MACHINE_KVM, "-accel", "kvm", "-cpu", "host", "-m", "256")
-    boot = ("-kernel", str(kernel), "-append", "console=ttyS0 earlyprintk=ttyS0 panic=-1 reboot=t")
+    `words` are added to its command line: an emulated one must be told its clock.
+    """
+    board = ("-machine", BOARDS["microvm"], *ENGINES[accelerator], "-m", "256")
+    rest = ("-nodefaults", "-no-user-config", "-nographic", "-no-reboot", "-sandbox", SANDBOX)
+    loud = cmdline.MICROVM.replace("quiet loglevel=0", "loglevel=7 earlyprintk=ttyS0")
+    boot = ("-kernel", str(kernel), "-append", f"{loud} {words}".strip())
     serial = ("-chardev", "stdio,id=console,signal=off", "-serial", "chardev:console")
-    said = await _output(
+    run = await _output(
         shutil.which(binary) or binary,
-        (*words, *board, *boot, *serial),
-        FIRST_WORDS,
+        (*board, *rest, *boot, *serial),
+        LAST_WORDS,
         PROBE_DEADLINE_S,
     )
-    return FIRST_WORDS in said
+    return _judge(run)
+
+
+def _judge(run: _Run) -> Verdict:
+    if LAST_WORDS in run.said:
+        return Verdict(True)
+    lines = plain(run.said).splitlines()
+    last = lines[-1].strip()[:_QUOTED].rstrip(".") if lines else ""
+    if run.out_of_time:
+        how = f"its kernel did not boot within {run.seconds:g} s"
+    elif run.status < 0:
+        how = f"QEMU crashed with signal {-run.status}"
+    else:
+        how = "QEMU ended before its kernel had booted"
+    said = f', the last words were "{last}"' if last else ""
+    return Verdict(False, f"{KVM_DEVICE} is there but no guest runs under it ({how}{said})")
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """What a program printed, how it ended, and whether it had to be ended after `seconds`."""
+
+    said: bytes
+    status: int
+    out_of_time: bool
+    seconds: float
 
 
 async def _output(
     program: str, arguments: tuple[str, ...], until: bytes, deadline_s: float
-) -> bytes:
+) -> _Run:
     """Run a program until it has printed `until`, has ended, or is out of time; then end it."""
     process = await asyncio.create_subprocess_exec(
         program,
@@ -151,23 +214,36 @@ async def _output(
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
         env={"PATH": os.defpath, "LC_ALL": "C"},
+        start_new_session=True,
     )
-    assert process.stdout is not None
-    said = b""
+    said, late = bytearray(), False
     try:
         async with asyncio.timeout(deadline_s):
-            while len(said) < _PROBE_OUTPUT and (chunk := await process.stdout.read(4096)):
-                said += chunk
-                if until in said and said.endswith(b"\n"):
-                    break
+            await _read_until(process, said, until)
     except TimeoutError:
-        pass  # what was printed so far decides
+        late = True  # what was printed so far decides
     finally:
-        # a kill at the moment in which the program ends by itself would make asyncio complain
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(END_PATIENCE_S):
-                await process.wait()
-        with contextlib.suppress(ProcessLookupError):
-            process.kill()
-        await process.communicate()  # to the pipe's end, which closes it
-    return said
+        await _end(process)
+    status = 0 if process.returncode is None else process.returncode
+    return _Run(bytes(said), status, late, deadline_s)
+
+
+async def _read_until(process: asyncio.subprocess.Process, said: bytearray, until: bytes) -> None:
+    assert process.stdout is not None
+    while len(said) < _PROBE_OUTPUT and (chunk := await process.stdout.read(4096)):
+        said += chunk
+        if until in said and said.endswith(b"\n"):
+            return
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    """End the program and all that it started; one that not even SIGKILL ends is left behind."""
+    # a kill at the moment in which the program ends by itself would make asyncio complain
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(END_PATIENCE_S):
+            await process.wait()
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(KILL_PATIENCE_S):
+            await process.communicate()  # to the pipe's end, which closes it

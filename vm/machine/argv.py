@@ -9,23 +9,31 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from vm.image.cmdline import KVM_MICROVM, TCG_Q35
+from vm.image import cmdline
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from vm.machine.spec import Backing, Disk, DiskFormat, MachineSpec
+    from vm.machine.spec import Accelerator, Backing, Board, Disk, DiskFormat, MachineSpec
 
 CONTROL_PORT = "cloche.control"
 BULK_PORT = "cloche.bulk"
 
 SANDBOX = "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny"
 
-MACHINE_TCG = "pc-q35-7.2,usb=off,vmport=off,smbus=off,sata=off"
-"""The oldest q35 that the oldest allowed QEMU knows, so a saved RAM state fits later versions."""
+BOARDS: dict[Board, str] = {
+    "q35": "pc-q35-7.2,usb=off,vmport=off,smbus=off,sata=off",
+    "microvm": "microvm,acpi=on,pit=on,pic=on,rtc=on,isa-serial=on",
+}
+"""The oldest q35 that the oldest allowed QEMU knows, so a saved RAM state fits later versions, and
+`microvm`, which has no versions. What QEMU would choose for itself is written out."""
 
-MACHINE_KVM = "microvm,rtc=on,isa-serial=on"
+ENGINES: dict[Accelerator, tuple[str, ...]] = {
+    "kvm": ("-accel", "kvm", "-cpu", "host"),
+    "tcg": ("-accel", "tcg,thread=multi", "-cpu", "max"),
+}
+"""All that differs between the accelerators, apart from an emulated clock."""
 
 
 def build(spec: MachineSpec) -> list[str]:
@@ -49,24 +57,24 @@ def build(spec: MachineSpec) -> list[str]:
 
 def kernel_command_line(spec: MachineSpec) -> str:
     """Return the guest kernel's command line."""
-    common = TCG_Q35 if spec.accelerator == "tcg" else KVM_MICROVM
-    return " ".join((common, *spec.kernel_arguments))
+    words = [cmdline.Q35 if spec.machine_type == "q35" else cmdline.MICROVM]
+    if spec.tsc_khz:
+        words.append(cmdline.emulated_clock(spec.tsc_khz))
+    return " ".join((*words, *spec.kernel_arguments))
 
 
 def _board(spec: MachineSpec) -> Iterator[str]:
     cpus = spec.resources.vcpus
-    if spec.accelerator == "kvm":
-        yield from ("-machine", MACHINE_KVM, "-accel", "kvm", "-cpu", "host")
+    yield from ("-machine", BOARDS[spec.machine_type], *ENGINES[spec.accelerator])
+    if spec.machine_type == "microvm":
         yield from ("-global", "virtio-mmio.force-legacy=off")
-    else:
-        yield from ("-machine", MACHINE_TCG, "-accel", "tcg,thread=multi", "-cpu", "max")
     yield from ("-smp", f"cpus={cpus},sockets=1,cores={cpus},threads=1")
     yield from ("-m", f"size={spec.resources.memory_mib}M")
 
 
 def _device(spec: MachineSpec, kind: str, options: str) -> tuple[str, str]:
     """Name a virtio device by the bus that the machine type has: PCI on q35, MMIO on microvm."""
-    if spec.accelerator == "kvm":
+    if spec.machine_type == "microvm":
         return "-device", f"{kind}-device,{options}"
     return "-device", f"{kind}-pci,{options},disable-legacy=on"
 

@@ -21,12 +21,17 @@ def tail(path: Path, lines: int = 20) -> str:
     try:
         with path.open("rb") as file:
             file.seek(max(0, os.fstat(file.fileno()).st_size - _TAIL))
-            text = file.read(_TAIL).decode(errors="replace")
+            data = file.read(_TAIL)
     except OSError:
         return ""
-    plain = _SEQUENCE.sub("", text.replace("\r", ""))
-    kept = ["".join(c for c in line if c.isprintable()) for line in plain.splitlines()]
-    return "\n".join([line for line in kept if line][-lines:])
+    return "\n".join(plain(data).splitlines()[-lines:])
+
+
+def plain(data: bytes) -> str:
+    """Return the lines of a console that say something, printable characters only."""
+    text = _SEQUENCE.sub("", data.decode(errors="replace").replace("\r", ""))
+    kept = ["".join(c for c in line if c.isprintable()) for line in text.splitlines()]
+    return "\n".join(line for line in kept if line)
 
 
 def trim(path: Path, limit: int = MAX_FILE) -> bool:
