@@ -148,6 +148,10 @@ class Terminal:
     def resize(self, columns: int, rows: int) -> None:
         """Resize and reflow; an engine out of memory keeps its size."""
         self.lib.ghostty_terminal_resize(self.handle, columns, rows, CELL_WIDTH, CELL_HEIGHT)
+        total, offset, length = self.scrollbar()
+        if offset + length > total:
+            # scrolled back, the engine can leave the page hanging over the end: rows of old text
+            self.scroll(None)
 
     def scroll_to(self, row: int) -> None:
         """Let the visible page begin at a row, counted from the oldest."""
