@@ -26,7 +26,7 @@ from app.paths import Paths
 from vm.image.initrd import write_initrd
 from vm.image.scratch import scratch_template
 from vm.image.store import ImageSet, find_image
-from vm.machine import accel, argv, checkpoint, ssh
+from vm.machine import accel, argv, checkpoint, jail_check, ssh
 from vm.machine.bulk import BulkClient
 from vm.machine.disks import create_overlay
 from vm.machine.guest_exec import Command, ExecResult, run
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping
 
     import asyncssh
+
+    from vm.machine.jail import Jail
 
 BOOT_DEADLINE_S = 90.0
 """Generous: two builds may share the host's two cores with an emulated guest."""
@@ -142,6 +144,12 @@ def make_workspace(folder: Path) -> Path:
     return target
 
 
+def lab_jail() -> Jail | None:
+    """Return the jail that sessions would have here; CLOCHE_JAIL=off leaves it out."""
+    wish = os.environ.get(jail_check.VARIABLE, "auto")
+    return None if wish == "off" else jail_check.proven(PATHS.cache).jail
+
+
 def lab_spec(
     image: ImageSet, folder: Path, workspace: Path, scratch: Backing, *, name: str = "lab"
 ) -> MachineSpec:
@@ -162,6 +170,7 @@ def lab_spec(
         console=folder / "console.log",
         log=folder / "qemu.log",
         resources=RESOURCES,
+        jail=lab_jail(),
     )
 
 

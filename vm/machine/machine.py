@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from vm.errors import BootFailed, HostLacks, ImageMissing, LinkLost, NotStopped, VMError
-from vm.machine import argv, console, disks, ssh
+from vm.machine import argv, console, disks, jail_start, ssh
 from vm.machine.process import Process, spawn, start_time
 from vm.machine.qmp import Qmp, QmpRefused
 
@@ -59,10 +59,11 @@ class Machine:
     async def start(cls, spec: MachineSpec, deadline_s: float = 20.0) -> Machine:
         """Start QEMU and return when it answers QMP.
 
-        Raises BadSpec, BadDisk, DiskFull or ImageMissing before anything is started, HostLacks
-        without QEMU, and BootFailed (with QEMU's log) when it ends or does not answer in time.
+        It runs in the jail of the spec, if that has one. Raises BadSpec, BadDisk, DiskFull or
+        ImageMissing before anything is started, HostLacks without QEMU, and BootFailed (with QEMU's
+        log) when it ends or does not answer in time.
         """
-        process = _launch(spec)
+        process = await _launch(spec)
         started = start_time(process.pid)
         try:
             qmp = await _first_answer(process, spec, deadline_s)
@@ -160,7 +161,7 @@ class Machine:
                     console.trim(path)
 
 
-def _launch(spec: MachineSpec) -> Process:
+async def _launch(spec: MachineSpec) -> Process:
     arguments = argv.build(spec)
     program = shutil.which(spec.binary)
     if program is None:
@@ -168,7 +169,11 @@ def _launch(spec: MachineSpec) -> Process:
     _check_files(spec)
     _make_room(spec)
     try:
+        if spec.jail is not None:
+            return await jail_start.start(spec, program, spec.jail)
         return Process(spawn([program, *arguments[1:]], spec.log))
+    except ProcessLookupError as error:
+        raise _ended_early(spec) from error
     except OSError as error:
         raise HostLacks(f"{program} could not be started: {error.strerror}.") from error
 

@@ -13,25 +13,39 @@ import signal
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
+
+GUARD_S = 2.0
+"""Longest wait for a guard after its process has ended; it takes a millisecond."""
 
 
 def start_time(pid: int) -> int | None:
     """Return field 22 of /proc/PID/stat (clock ticks after boot), None without such a process."""
+    return _field(pid, 22)
+
+
+def parent(pid: int) -> int | None:
+    """Return the pid of a process's parent, None without such a process."""
+    return _field(pid, 4)
+
+
+def _field(pid: int, number: int) -> int | None:
+    """Return a numeric field of /proc/PID/stat by its number in proc(5)."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             text = file.read(4096)
     except OSError:
         return None
     # the second field is the program's name in brackets and may hold anything, brackets included
-    return int(text[text.rindex(b")") + 2 :].split()[19])
+    return int(text[text.rindex(b")") + 2 :].split()[number - 3])
 
 
-def spawn(arguments: Sequence[str], log: Path) -> int:
+def spawn(arguments: Sequence[str], log: Path, inherit: Mapping[int, int] | None = None) -> int:
     """Start a program in a session of its own, output appended to `log`, and return its pid.
 
-    It inherits no descriptor and next to no environment. Raises OSError.
+    It inherits no descriptor but those of `inherit` (its number: ours), and next to no environment.
+    Raises OSError.
     """
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW
     output = (os.POSIX_SPAWN_OPEN, 1, os.fspath(log), flags, 0o600)
@@ -43,6 +57,7 @@ def spawn(arguments: Sequence[str], log: Path) -> int:
             (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
             output,
             (os.POSIX_SPAWN_DUP2, 1, 2),
+            *((os.POSIX_SPAWN_DUP2, ours, its) for its, ours in (inherit or {}).items()),
         ],
         setsid=True,
         setsigmask=[],
@@ -53,9 +68,14 @@ def spawn(arguments: Sequence[str], log: Path) -> int:
 class Process:
     """A process whose end can be awaited. Belongs to the running event loop; `close` it."""
 
-    def __init__(self, pid: int) -> None:
-        """Take hold of `pid`. Raises ProcessLookupError when there is none."""
+    def __init__(self, pid: int, guard: Process | None = None) -> None:
+        """Take hold of `pid`. Raises ProcessLookupError when there is none.
+
+        `guard` is a child of ours that started the process, ends with it and passes on how it
+        ended, as a shell would. It is closed with the process.
+        """
         self.pid = pid
+        self._guard = guard
         self._handle = os.pidfd_open(pid)
         self._loop = asyncio.get_running_loop()
         self._ended: asyncio.Future[int | None] = self._loop.create_future()
@@ -71,12 +91,19 @@ class Process:
         return not poll.poll(0)
 
     async def wait(self) -> int | None:
-        """Wait for the end; the exit status (negative = signal), None if it is not our child."""
-        return await asyncio.shield(self._ended)
+        """Wait for the end; the exit status (negative = signal), None if nobody can tell us."""
+        code = await asyncio.shield(self._ended)
+        if self._guard is None or not await self._guard.ends_within(GUARD_S):
+            return code
+        passed = await self._guard.wait()
+        # a guard that was killed itself tells nothing
+        return None if passed is None or passed < 0 else passed if passed < 128 else 128 - passed
 
     async def ends_within(self, seconds: float) -> bool:
-        """Wait at most so long for the end; whether it came."""
+        """Wait at most so long for the end; whether it came. A guard is waited for besides."""
         done, _ = await asyncio.wait((self._ended,), timeout=max(0.0, seconds))
+        if done and self._guard is not None:
+            await self._guard.ends_within(GUARD_S)
         return bool(done)
 
     def signal(self, number: signal.Signals) -> None:
@@ -93,6 +120,8 @@ class Process:
             self._loop.remove_reader(self._handle)
             os.close(self._handle)
             self._handle = -1
+        if self._guard is not None:
+            self._guard.close()
 
     def _reap(self) -> None:
         self._loop.remove_reader(self._handle)

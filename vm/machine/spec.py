@@ -16,6 +16,8 @@ from vm.errors import VMError
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from vm.machine.jail import Jail
+
 Accelerator = Literal["kvm", "tcg"]
 Board = Literal["q35", "microvm"]
 DiskFormat = Literal["raw", "qcow2"]
@@ -92,6 +94,8 @@ class MachineSpec:
     """None: `microvm` under KVM, `q35` under emulation."""
     tsc_khz: int = 0
     """For an emulated `microvm` alone, which cannot find it out: `vm.machine.clock`."""
+    jail: Jail | None = None
+    """None: QEMU runs with nothing around it but its own seccomp filter."""
 
     @property
     def machine_type(self) -> Board:

@@ -1,0 +1,133 @@
+"""Starting a machine in its jail: files handed over, the jail closed, QEMU's own pid found."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import signal
+import stat
+from typing import TYPE_CHECKING, Final
+
+from vm.errors import HostLacks
+from vm.machine import argv, jail, jail_check
+from vm.machine.process import Process, parent, spawn
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from vm.machine.spec import MachineSpec
+
+PID_S: Final = 10.0
+"""Seconds until bubblewrap must have said QEMU's pid; it takes some milliseconds."""
+
+_PID: Final = re.compile(rb'"child-pid":\s*(\d{1,10})\D')
+_LONGEST: Final = 4096
+
+
+async def start(spec: MachineSpec, program: str, place: jail.Jail) -> Process:
+    """Start QEMU in its jail and return its process, with bubblewrap's as its guard.
+
+    Raises OSError when bubblewrap cannot be started, ProcessLookupError when it or QEMU has ended
+    already (the spec's log says why), HostLacks when a file cannot be handed over.
+    """
+    held, links = jail_check.surroundings(program)
+    own = jail.files(spec)
+    tenant = jail.lodger(spec, _device_groups(own)) if place.setpriv else None
+    if tenant is not None:
+        hand_over(own, tenant)
+    inmate = [held[0].target.as_posix(), *argv.build(jail.inside(spec))[1:]]
+    words = jail.command(place, inmate, [*held, *own], links=links, tenant=tenant)
+    listening, saying = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+    try:
+        guard = Process(spawn(words, spec.log, {jail.INFO: saying}))
+    except BaseException:
+        os.close(listening)
+        raise
+    finally:
+        os.close(saying)
+    return await _inmate(guard, listening)
+
+
+async def _inmate(guard: Process, listening: int) -> Process:
+    try:
+        pid = await _child(listening)
+        process = Process(pid, guard)
+        if parent(pid) != guard.pid:
+            raise ProcessLookupError(f"{pid} has ended")
+    except BaseException:
+        # until QEMU has a session of its own, it is in its guard's process group
+        if guard.running:
+            os.killpg(guard.pid, signal.SIGKILL)
+        await guard.ends_within(1.0)
+        guard.close()
+        raise
+    finally:
+        os.close(listening)
+    return process
+
+
+async def _child(listening: int) -> int:
+    """Read QEMU's pid off the pipe. Raises ProcessLookupError when it does not come."""
+    loop = asyncio.get_running_loop()
+    said, ready = b"", asyncio.Event()
+    loop.add_reader(listening, ready.set)
+    try:
+        async with asyncio.timeout(PID_S):
+            while len(said) < _LONGEST:
+                await ready.wait()
+                ready.clear()
+                chunk = _read(listening)
+                said += chunk or b""
+                if found := _PID.search(said):
+                    return int(found[1])
+                if chunk == b"":
+                    break
+    except TimeoutError:
+        pass  # it hangs: the caller ends it
+    finally:
+        loop.remove_reader(listening)
+    raise ProcessLookupError("bubblewrap started nothing")
+
+
+def _read(descriptor: int) -> bytes | None:
+    try:
+        return os.read(descriptor, _LONGEST)
+    except BlockingIOError:
+        return None
+
+
+def _device_groups(own: Iterable[jail.File]) -> tuple[int, ...]:
+    """Return the groups that may use the machine's devices where not everybody may."""
+    found = [os.stat(file.source) for file in own if file.access == "device"]
+    return tuple({device.st_gid for device in found if not device.st_mode & stat.S_IWOTH})
+
+
+def hand_over(own: Iterable[jail.File], tenant: jail.Lodger) -> None:
+    """Let root's QEMU use its files under the user that it will be; only root can do this.
+
+    What it writes becomes its own. What it only reads stays whose it is, and is opened to the group
+    of all such QEMUs where others could not read it. No folder on the way to a file is opened.
+    """
+    for file in own:
+        if file.access != "device":
+            try:
+                _hand_over(file, tenant)
+            except OSError as error:
+                raise HostLacks(
+                    f"{file.source} cannot be given to QEMU's own user: {error.strerror}.",
+                    "Run Cloche as an ordinary user; what else is amiss: cloche doctor",
+                ) from error
+
+
+def _hand_over(file: jail.File, tenant: jail.Lodger) -> None:
+    handle = os.open(file.source, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        found = os.fstat(handle)
+        if file.access == "write":
+            os.fchown(handle, tenant.uid, tenant.gid)
+        elif not found.st_mode & stat.S_IROTH:
+            os.fchown(handle, -1, tenant.gid)
+            os.fchmod(handle, stat.S_IMODE(found.st_mode) | stat.S_IRGRP)
+    finally:
+        os.close(handle)
