@@ -1,6 +1,6 @@
 """Runs a checkout of esctest2 against our engine, in this process and without a PTY.
 
-    python -m tests.conformance.esctest_bridge PATH [--json] [--only REGEX]
+    python -m tests.conformance.esctest_bridge PATH [--json] [--only REGEX] [--xterm PATCH]
 
 PATH is the checkout (it is not part of this repository). Every test gets a fresh engine and at most
 `LIMIT_S` seconds. A read with no answer waiting fails at once: the engine answers while it is fed.
@@ -67,7 +67,8 @@ class Outcome:
 class Suite:
     """The modules of a checkout, joined to an embedder instead of a terminal."""
 
-    def __init__(self, checkout: Path) -> None:
+    def __init__(self, checkout: Path, xterm: int = 0) -> None:
+        """Load a checkout; `xterm` is the patch whose reverse wraparound is expected."""
         folder = checkout / "esctest"
         if not (folder / "escio.py").is_file():
             raise FileNotFoundError(f"{checkout} is no checkout of esctest2")
@@ -80,12 +81,13 @@ class Suite:
             waits.time = types.SimpleNamespace(sleep=abs)
         self.classes: list[type[Any]] = self._modules["tests"].tests
         self._embedder = Embedder()
-        self._join()
+        self._join(xterm)
 
-    def _join(self) -> None:
+    def _join(self, xterm: int) -> None:
         it = self._modules
+        options = [f"--max-vt-level={LEVEL}", f"--xterm-reverse-wrap={xterm}"]
         it["escargs"].args = it["escargs"].parser.parse_args(
-            ["--expected-terminal=xterm", f"--max-vt-level={LEVEL}", "--logfile=/dev/null"]
+            ["--expected-terminal=xterm", "--logfile=/dev/null", *options]
         )
         it["esc"].vtLevel = LEVEL
         it["esclog"].Log = _forget
@@ -213,8 +215,11 @@ def main() -> int:
     parser.add_argument("checkout", type=Path, help="a checkout of esctest2")
     parser.add_argument("--json", action="store_true", help="print everything as JSON")
     parser.add_argument("--only", default="", help="run tests whose Class.name matches")
+    parser.add_argument(
+        "--xterm", type=int, default=0, metavar="PATCH", help="380 or more: today's wraparound"
+    )
     asked = parser.parse_args()
-    suite = Suite(asked.checkout)
+    suite = Suite(asked.checkout, asked.xterm)
     wanted = re.compile(asked.only)
     chosen = [it for it in suite.tests() if wanted.search(f"{it[0]}.{it[1]}")]
     figures = summary([suite.run(*it) for it in chosen])

@@ -22,6 +22,7 @@ SOFT = [
     case("DECSTR ends protection", '^[[1"q^[[!px^[[?2K', []),
     case("DECSTR forgets the saved cursor", "^[[3;4H^[7^[[!p^[8x", ["x"]),
     case("DECSTR stays on the screen that is shown", "a^[[?1049h^[[Hb^[[!p", ["b"]),
+    case("DECSTR brings output back from the status line", "^[[1$}a^[[!pb", ["b"]),
     case("DECSTR answers nothing", "^[[!p", replies=""),
     case("DECSTR ends a string that never ended", "a^[]0;never^[[!pb", ["ab"]),
     case("what looks like it in another sequence", "^[[4hab^[[1!p^[[!q\rX", ["Xab"]),

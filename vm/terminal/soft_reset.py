@@ -19,7 +19,7 @@ MEANING = (
     b"\x1b[?69l\x1b[?6l\x1b[r\x1b[4l"  # margins, origin mode, insert mode
     b"\x1b[?25h\x1b[?7h\x1b[?1l\x1b>"  # cursor shown, autowrap, normal cursor keys and keypad
     b"\x1b(B\x1b)B\x1b*B\x1b+B\x0f"  # character sets
-    b'\x1b[m\x1b[0"q'  # style, protection
+    b'\x1b[m\x1b[0"q\x1b[0$}'  # style, protection, output to the page
     b"\x1b[H\x1b7"  # what DECRC restores from now on: the upper left corner, nothing special
 )
 """What DEC's manual of the VT510 lists for DECSTR, with autowrap on as in xterm."""
