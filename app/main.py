@@ -25,6 +25,10 @@ COMMANDS: Final = {
     "attach": ("app.cli.attach", "attach"),
     "exec": ("app.cli.guest", "execute"),
     "cp": ("app.cli.copy", "copy"),
+    "ssh": ("app.cli.ssh", "ssh"),
+    "ssh-config": ("app.cli.ssh", "ssh_config"),
+    "send": ("app.cli.send", "send"),
+    "port": ("app.cli.ports", "port"),
     "proxy": ("app.cli.guest", "proxy"),
     "changes": ("app.cli.review", "changes"),
     "diff": ("app.cli.review", "diff"),
@@ -88,7 +92,7 @@ def _dispatch(head: list[str], rest: list[str] | None, output: Output) -> int:
     arguments = build(__version__).parse_args(head)
     if arguments.command is None:
         return _workstation(rest)
-    takes_rest = arguments.command in ("run", "exec")
+    takes_rest = arguments.command in ("run", "exec", "ssh")
     if rest is not None and not takes_rest:
         raise AppError("usage", f"'{arguments.command}' takes nothing after --.")
     arguments.rest = rest
@@ -136,4 +140,4 @@ def _failed(error: Exception, head: list[str], output: Output) -> int:
 
 def _speaks_for_guest(head: list[str], error: AppError) -> bool:
     """Tell whether the status of this command is the guest's, so that ours must be 125."""
-    return head[:1] == ["exec"] and error.code != "usage"
+    return head[:1] in (["exec"], ["ssh"]) and error.code != "usage"

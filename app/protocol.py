@@ -208,3 +208,13 @@ class Event(msgspec.Struct, frozen=True):
 
     kind: Literal["session", "changes", "decisions", "merge"]
     session: SessionInfo
+
+
+class Forward(msgspec.Struct, frozen=True):
+    """A port of this host's 127.0.0.1 that leads to one of the guest's."""
+
+    host_port: int
+    """0 in a request: any free one."""
+    guest_port: int
+    problem: str = ""
+    """Why it is not listened on right now, else empty."""

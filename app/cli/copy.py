@@ -90,8 +90,8 @@ class _ProgressLine:
             return
         self._told = now
         self._any = True
-        speed = report.bytes / max(now - self._began, 0.001)
-        text = f"{_size(report.bytes)}  {report.files} files  {_size(speed)}/s"
+        speed = report.size / max(now - self._began, 0.001)
+        text = f"{_size(report.size)}  {report.files} files  {_size(speed)}/s"
         sys.stderr.write(f"\r\x1b[K{text}")
         sys.stderr.flush()
 
@@ -115,7 +115,7 @@ def _fields(session: str, report: CopyReport) -> dict[str, object]:
         "to": str(report.target),
         "files": report.files,
         "folders": report.folders,
-        "bytes": report.bytes,
+        "bytes": report.size,
         "skipped": msgspec.to_builtins(report.skipped),
         "skipped_count": report.skipped_count,
     }
@@ -123,4 +123,4 @@ def _fields(session: str, report: CopyReport) -> dict[str, object]:
 
 def _sentence(report: CopyReport) -> str:
     left = f", {report.skipped_count} left out" if report.skipped_count else ""
-    return f"{report.target}: {report.files} files, {_size(report.bytes)}{left}"
+    return f"{report.target}: {report.files} files, {_size(report.size)}{left}"

@@ -59,6 +59,13 @@ def _sessions(add: Adder) -> None:
     )
     run.add_argument("--workspace", type=Path, default=None, metavar="DIR", help="default: here")
     run.add_argument("--name", default="", metavar="NAME", help="what the session is called")
+    run.add_argument(
+        "--port",
+        action="append",
+        default=[],
+        metavar="HOST:GUEST",
+        help="forward a port of 127.0.0.1 to the guest's; can be given again",
+    )
     add("ps", "list the sessions")
     add("stop", "mirror for the last time and end the machine", session=True)
     rm = add("rm", "delete a session and what it mirrored", session=True)
@@ -83,6 +90,17 @@ def _guest(add: Adder) -> None:
     copy.add_argument("source", metavar="SRC", help="ID:PATH, or a path of this host")
     copy.add_argument("target", metavar="DST", help="a path of this host, or ID:PATH")
     copy.add_argument("--root", action="store_true", help="as root of the agent's world")
+    ssh = add("ssh", "use the guest by OpenSSH's client, as the agent's user", session=True)
+    ssh.epilog = "[-- CMD]: a command and its arguments instead of a shell"
+    ssh.add_argument("--root", action="store_true", help="as root of the agent's world")
+    add("ssh-config", "print a configuration for ssh, scp and sftp", session=True)
+    send = add("send", "type a prompt into the agent's terminal and submit it", session=True)
+    send.add_argument("text", metavar="TEXT", help="the prompt; - reads it from stdin")
+    port = add("port", "forward ports of this host's 127.0.0.1 to the guest's", session=True)
+    port.add_argument(
+        "forward", metavar="HOST:GUEST", nargs="?", default="", help="default: list them"
+    )
+    port.add_argument("--remove", type=int, default=None, metavar="HOST", help="forget this one")
     add("proxy", "carry an SSH client's bytes (for ProxyCommand)", session=True)
 
 

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from app.cli.ports import parse_forward
+from app.cli.sessions import note_open
 from app.client import fleet
 from app.client.fleet import StartRequest
 from app.client.session import SessionClient
@@ -33,6 +35,7 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
         workspace=arguments.workspace or Path.cwd(),
         name=arguments.name,
         argv=tuple(arguments.rest or ()),
+        ports=tuple(map(parse_forward, arguments.port)),
         **_terminal_size(),
     )
     paths = Paths.from_environment()
@@ -54,6 +57,7 @@ def _terminal_size() -> dict[str, int]:
 async def _detached(paths: Paths, request: StartRequest, output: Output) -> int:
     session = await fleet.start_session(paths, request)
     info = await _prepared(paths, session)
+    note_open(output, info)
     output.result(
         {"session": session, "name": info.name, "state": info.state},
         lambda: output.line(f"{session} started; watch it: cloche attach {session}"),

@@ -7,15 +7,19 @@ from __future__ import annotations
 
 import os
 import shutil
+import socket
 import stat
 from typing import TYPE_CHECKING, Final
 
 from app.errors import AppError
+from app.forwarding import HOST, MAX_FORWARDS, check_forward, not_bound
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from app.paths import Paths
+    from app.protocol import Forward
     from vm.image import ImageSet
 
 MIN_FREE: Final = 512 << 20
@@ -99,6 +103,21 @@ def check_sockets(paths: Paths, session_id: str) -> None:
             f"The socket path {path} has {length} bytes, Linux allows {MAX_SOCKET}.",
             "Use a shorter folder: export XDG_RUNTIME_DIR=/run/user/$(id -u)",
         )
+
+
+def check_ports(forwards: Sequence[Forward]) -> None:
+    """Raise AppError for ports that cannot be forwarded, or that somebody has taken."""
+    if len(forwards) > MAX_FORWARDS:
+        text = f"A session has at most {MAX_FORWARDS} forwarded ports."
+        raise AppError("usage", text, "Give fewer: --port HOST:GUEST")
+    for forward in forwards:
+        check_forward(forward)
+        with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind((HOST, forward.host_port))
+            except OSError as error:
+                raise not_bound(forward.host_port, error) from error
 
 
 def check_space(paths: Paths) -> None:

@@ -19,6 +19,7 @@ from app.client.session import SessionClient
 from app.config import load_config, tighten
 from app.errors import AppError
 from app.files import write_atomic
+from app.forwarding import write_forwards
 from app.paths import private_folder
 from app.wire_text import path_text
 
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from app.paths import Paths
-    from app.protocol import SessionInfo
+    from app.protocol import Forward, SessionInfo
 
 ACTIVE: Final = frozenset({"starting", "running", "paused", "stopping"})
 """States in which a session's machine exists or is about to."""
@@ -49,6 +50,8 @@ class StartRequest:
     argv: tuple[str, ...] = ()
     columns: int = 100
     rows: int = 30
+    ports: tuple[Forward, ...] = ()
+    """Ports of 127.0.0.1 that shall lead to the guest's."""
 
 
 def list_sessions(paths: Paths) -> list[SessionInfo]:
@@ -107,10 +110,12 @@ async def start_session(paths: Paths, request: StartRequest) -> str:
     """
     prepared = await asyncio.to_thread(_prepare, paths, request)
     await checks.check_qemu()
-    return await asyncio.to_thread(_start, paths, *prepared)
+    return await asyncio.to_thread(_start, paths, *prepared, request.ports)
 
 
-def _start(paths: Paths, record: records.SessionRecord, key: bytes) -> str:
+def _start(
+    paths: Paths, record: records.SessionRecord, key: bytes, ports: tuple[Forward, ...]
+) -> str:
     private_folder(paths.state)
     private_folder(paths.sessions)
     folder = paths.session(record.id)
@@ -120,6 +125,8 @@ def _start(paths: Paths, record: records.SessionRecord, key: bytes) -> str:
         lock = take_lock(folder)
         if lock is None:
             raise AppError("busy", "Somebody holds the new session's lock.", "Try again.")
+        if ports:
+            write_forwards(folder, ports)
         records.write_record(folder / "state.json", records.StateRecord())
         records.write_record(folder / "session.json", record)
         spawn_keeper(folder, lock, ["--start"])
@@ -139,6 +146,7 @@ def _prepare(paths: Paths, request: StartRequest) -> tuple[records.SessionRecord
     checks.check_image(paths)
     checks.check_space(paths)
     checks.check_sockets(paths, session_id)
+    checks.check_ports(request.ports)
     public, key = new_host_key()
     record = records.SessionRecord(
         id=session_id,

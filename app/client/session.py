@@ -15,6 +15,7 @@ from app.protocol import (
     Decide,
     Event,
     ExecResult,
+    Forward,
     MergeReport,
     MergeRequest,
     SessionInfo,
@@ -156,6 +157,22 @@ class SessionClient:
         """Run a program in the guest to its end and return what it printed (1 MiB at most)."""
         params = {"argv": list(argv), "root": root, "cwd": cwd, "timeout_s": timeout_s}
         return await self._connection.ask("exec", params, ExecResult, timeout_s + CALL_S)
+
+    async def send(self, text: str) -> None:
+        """Type a prompt into the agent's terminal and submit it; never tried again."""
+        await self._connection.call("send", {"text": text})
+
+    async def ports(self) -> list[Forward]:
+        """Return the session's forwarded ports."""
+        return await self._connection.ask("ports", {}, list[Forward])
+
+    async def add_port(self, forward: Forward) -> Forward:
+        """Forward a port of this host's 127.0.0.1 to one of the guest's; what was bound."""
+        return await self._connection.ask("add_port", forward, Forward)
+
+    async def remove_port(self, host_port: int) -> None:
+        """Forget a forwarded port and end its connections."""
+        await self._connection.call("remove_port", {"host_port": host_port})
 
     async def resume(self, *, agent: bool = True) -> None:
         """Boot the session's disk again; without `agent` only to mirror what it holds."""

@@ -8,6 +8,7 @@ import logging
 import time
 from typing import TYPE_CHECKING, Final
 
+from app.keeper.prompts import keys_of
 from vm.errors import LinkLost, VMError
 from vm.machine import guest_exec
 
@@ -159,6 +160,24 @@ class AgentTerminal:
             await terminal.drain()
         except LinkLost:
             return  # the pump sees the same loss and attaches again
+
+    async def prompt(self, text: str) -> None:
+        """Type a clean prompt and submit it, once and in one piece between all other input.
+
+        Raises LinkLost without a terminal, and when nobody knows whether all of it arrived.
+        """
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(ATTACH_S):
+                await self._changed.wait()
+        terminal = self._attached
+        if terminal is None:
+            raise LinkLost("The agent's terminal does not answer; nothing was sent.")
+        terminal.write(keys_of(text, pastes=self._terminal.marks_pastes))
+        try:
+            await terminal.drain()
+        except LinkLost as error:
+            text = "The link broke while the prompt was sent; look whether it arrived."
+            raise LinkLost(text) from error
 
     def resize(self, columns: int, rows: int) -> None:
         """Give the terminal a new size and record it."""

@@ -11,7 +11,7 @@ import logging
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from app.errors import AppError, app_error
+from app.errors import AppError, app_error, not_running
 from app.keeper.boot import Workshop
 from app.keeper.engine import adopt, boot_guest, orphan, start_machine
 from app.keeper.ledger import Ledger
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
     from app.keeper.agent_terminal import AgentTerminal
     from app.keeper.engine import Engine
+    from app.keeper.forwards import Forwards
+    from app.keeper.links import Links
     from app.keeper.pane import PaneServer
     from app.keeper.terminal_record import TerminalRecord
     from app.paths import Paths
@@ -67,6 +69,20 @@ class Keeper:
     def agent(self) -> AgentTerminal | None:
         """The terminal of the running agent."""
         return self._shift.agent if self._shift is not None else None
+
+    def links(self) -> Links:
+        """Return the links to the running machine. Raises AppError `not-running`."""
+        return self._running().engine.links
+
+    @property
+    def forwards(self) -> Forwards:
+        """The forwarded ports of the running machine. Raises AppError `not-running`."""
+        return self._running().forwards
+
+    def _running(self) -> Shift:
+        if self._shift is None:
+            raise not_running(self.record.id, self.ledger.state.state)
+        return self._shift
 
     @property
     def busy(self) -> bool:

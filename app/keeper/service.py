@@ -13,6 +13,7 @@ from app.keeper import guest_program
 from app.keeper.agent_terminal import ENVIRONMENT
 from app.keeper.copying import Copies
 from app.keeper.guest_files import GuestFiles
+from app.keeper.prompts import clean_prompt
 from app.keeper.threads import in_thread
 from app.protocol import (
     MAX_LINE,
@@ -20,6 +21,7 @@ from app.protocol import (
     ChangesPage,
     Decide,
     ExecResult,
+    Forward,
     MergeRequest,
 )
 from vm.machine import guest_exec
@@ -32,7 +34,6 @@ if TYPE_CHECKING:
     from app.keeper.carrying import ClientSession
     from app.keeper.guest_program import GuestProgram
     from app.keeper.keeper import Keeper
-    from app.keeper.links import Links
     from app.protocol import Event
 
 log = logging.getLogger(__name__)
@@ -71,13 +72,21 @@ class _Resume(msgspec.Struct, frozen=True):
     agent: bool = True
 
 
+class _Send(msgspec.Struct, frozen=True):
+    text: str
+
+
+class _Port(msgspec.Struct, frozen=True):
+    host_port: int
+
+
 class KeeperService:
     """What clients may ask of a keeper."""
 
     def __init__(self, keeper: Keeper, quit_now: Callable[[], None]) -> None:
         self._keeper = keeper
         self._quit_now = quit_now
-        self._copies = Copies(self._links)
+        self._copies = Copies(keeper.links)
         self._methods: dict[str, Callable[[msgspec.Raw], Awaitable[object]]] = {
             "info": self._info,
             "changes": self._changes,
@@ -91,6 +100,10 @@ class KeeperService:
             "thaw": self._thaw,
             "resume": self._resume,
             "stop": self._stop,
+            "send": self._send,
+            "ports": self._ports,
+            "add_port": self._add_port,
+            "remove_port": self._remove_port,
             "quit": self._quit,
         }
 
@@ -194,20 +207,35 @@ class KeeperService:
         await self._keeper.stop()
         return {}
 
+    async def _send(self, params: msgspec.Raw) -> object:
+        text = clean_prompt(_parse(params, _Send).text)
+        agent, state = self._keeper.agent, self._keeper.ledger.state
+        if agent is None or state.state != "running":
+            raise not_running(self._keeper.record.id, state.state)
+        if state.exit_code is not None:
+            hint = f"Start the session again: cloche resume {self._keeper.record.id}"
+            raise AppError("not-running", "The session's agent has ended.", hint)
+        await agent.prompt(text)
+        return {}
+
+    async def _ports(self, _: msgspec.Raw) -> object:
+        return self._keeper.forwards.list()
+
+    async def _add_port(self, params: msgspec.Raw) -> object:
+        return await self._keeper.forwards.add(_parse(params, Forward))
+
+    async def _remove_port(self, params: msgspec.Raw) -> object:
+        await self._keeper.forwards.remove(_parse(params, _Port).host_port)
+        return {}
+
     async def _quit(self, _: msgspec.Raw) -> object:
         if self._keeper.busy:
             raise AppError("busy", "The session has a machine.", "Stop it first: cloche stop ID")
         self._quit_now()
         return {}
 
-    def _links(self) -> Links:
-        engine = self._keeper.engine
-        if engine is None:
-            raise not_running(self._keeper.record.id, self._keeper.ledger.state.state)
-        return engine.links
-
     async def _ssh(self) -> asyncssh.SSHClientConnection:
-        return await self._links().ssh()
+        return await self._keeper.links().ssh()
 
     async def open_process(
         self, argv: tuple[str, ...], *, root: bool, term: tuple[str, int, int] | None
@@ -217,7 +245,7 @@ class KeeperService:
 
     async def open_files(self, *, root: bool) -> GuestFiles:
         """Start sftp in the agent's world. Raises LinkLost."""
-        return await GuestFiles.open(self._links(), root=root)
+        return await GuestFiles.open(self._keeper.links(), root=root)
 
     async def copy(self, client: ClientSession) -> int:
         """Serve one client's copy; the exit status of its session."""

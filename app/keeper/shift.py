@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from app.errors import AppError, app_error, is_full
 from app.keeper.agent_terminal import AgentTerminal
+from app.keeper.forwards import Forwards
 from app.keeper.room import Room
 from app.keeper.threads import end_tasks
 from snapshot.errors import SnapshotError
@@ -54,6 +55,7 @@ class Shift:
         self._tree = tree
         self._pane = pane
         self.room = Room(ledger, engine.machine)
+        self.forwards = Forwards(ledger.folder, engine.links)
         self._fault = ""
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -66,13 +68,15 @@ class Shift:
 
     def go(self, *, adopted: bool = False) -> None:
         """Begin to carry and to mirror; with `adopted` find out first where things stand."""
-        for job in (self.room.watch(), self._mirror(), self._carry(adopted)):
+        jobs = (self.room.watch(), self._mirror(), self._carry(adopted), self.forwards.restore())
+        for job in jobs:
             self._tasks.append(asyncio.get_running_loop().create_task(_logged(job)))
 
     async def end(self) -> None:
         """Stop carrying and mirroring; the machine is not touched."""
         await end_tasks(self._tasks)
         self._tasks.clear()
+        await self.forwards.close()
 
     async def take(self, *, freeze: bool = False) -> bool:
         """Do one mirror pass and tell about a new generation."""

@@ -106,6 +106,11 @@ class TerminalRecord:
         """The present size: columns, rows."""
         return self._sizes[-1].columns, self._sizes[-1].rows
 
+    @property
+    def marks_pastes(self) -> bool:
+        """Whether the program asked for pastes to be marked (bracketed paste, DECSET 2004)."""
+        return self._modes.switches.modes.get(2004, False)
+
     def append(self, data: bytes) -> None:
         """Record output."""
         data = data[-self._capacity :] if len(data) > self._capacity else data

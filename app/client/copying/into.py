@@ -143,7 +143,7 @@ class _Sender:
         try:
             while data := os.read(file, CHUNK):
                 await self._write(pack_length(len(data)) + data)
-                self._report.bytes += len(data)
+                self._report.size += len(data)
                 self._progress(self._report)
         except OSError:
             await self._write(pack_length(BROKEN))

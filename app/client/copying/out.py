@@ -234,7 +234,7 @@ async def _content(
             view = memoryview(chunk)
             while view:
                 view = view[os.write(file, view) :]
-            report.bytes += len(chunk)
+            report.size += len(chunk)
             progress(report)
         os.fchmod(file, record.mode)
         os.fsync(file)

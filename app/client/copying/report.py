@@ -23,7 +23,7 @@ class CopyReport:
     target: Path | str = ""
     files: int = 0
     folders: int = 0
-    bytes: int = 0
+    size: int = 0
     skipped: list[Skipped] = field(default_factory=list[Skipped])
     skipped_count: int = 0
 

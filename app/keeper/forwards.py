@@ -1,0 +1,168 @@
+"""Ports of this host that lead to the guest's loopback, and nowhere else.
+
+Each is bound to 127.0.0.1. A connection becomes one program of the toolkit, which connects to the
+guest's own 127.0.0.1 and passes the bytes on; the guest can open nothing on this host. The session
+remembers its ports in `ports.json`: they are listened on while its machine runs, whoever its keeper
+is, and end with the session.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import asyncssh
+
+from app.errors import AppError
+from app.forwarding import (
+    HOST,
+    MAX_FORWARDS,
+    check_forward,
+    not_bound,
+    read_forwards,
+    write_forwards,
+)
+from app.keeper.threads import end_tasks
+from app.protocol import Forward
+from vm.errors import LinkLost
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from app.keeper.links import Links
+
+log = logging.getLogger(__name__)
+
+MAX_CONNECTIONS: Final = 24
+"""Connections of one session at a time; the guest's sshd allows 64 sessions in all."""
+
+CHUNK: Final = 1 << 16
+
+
+@dataclass(slots=True)
+class _Listening:
+    server: asyncio.Server
+    serving: set[asyncio.Task[None]]
+
+
+class Forwards:
+    """The forwarded ports of one running machine."""
+
+    def __init__(self, folder: Path, links: Links) -> None:
+        self._folder = folder
+        self._links = links
+        self._listening: dict[int, _Listening] = {}
+        self._known: dict[int, Forward] = {}
+
+    def list(self) -> list[Forward]:
+        """Return the ports in order."""
+        return [self._known[port] for port in sorted(self._known)]
+
+    async def restore(self) -> None:
+        """Listen again on what the session remembers; what cannot be says why in the list."""
+        for forward in read_forwards(self._folder)[:MAX_FORWARDS]:
+            try:
+                check_forward(forward)
+                await self._listen(forward)
+            except AppError as error:
+                log.warning("port %d is not forwarded: %s", forward.host_port, error.message)
+                problem = Forward(forward.host_port, forward.guest_port, error.message)
+                self._known[forward.host_port] = problem
+
+    async def add(self, forward: Forward) -> Forward:
+        """Listen and remember; host port 0 takes a free one. Raises AppError."""
+        check_forward(forward)
+        if len(self._known) >= MAX_FORWARDS:
+            text = f"A session has at most {MAX_FORWARDS} forwarded ports."
+            raise AppError("busy", text, "Remove one: cloche port ID --remove PORT")
+        made = await self._listen(forward)
+        write_forwards(self._folder, self.list())
+        return made
+
+    async def _listen(self, forward: Forward) -> Forward:
+        serving: set[asyncio.Task[None]] = set()
+
+        def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            task = asyncio.get_running_loop().create_task(
+                self._serve(forward.guest_port, reader, writer)
+            )
+            serving.add(task)
+            task.add_done_callback(serving.discard)
+
+        try:
+            server = await asyncio.start_server(accept, HOST, forward.host_port, limit=CHUNK)
+        except OSError as error:
+            raise not_bound(forward.host_port, error) from error
+        bound = int(server.sockets[0].getsockname()[1])
+        self._listening[bound] = _Listening(server, serving)
+        self._known[bound] = Forward(bound, forward.guest_port)
+        return self._known[bound]
+
+    async def remove(self, host_port: int) -> None:
+        """Forget a port and end its connections. Raises AppError `not-found`."""
+        if self._known.pop(host_port, None) is None:
+            text = f"The session forwards no port {host_port}."
+            raise AppError("not-found", text, "See them: cloche port ID")
+        write_forwards(self._folder, self.list())
+        found = self._listening.pop(host_port, None)
+        if found is not None:
+            await _end(found)
+
+    async def close(self) -> None:
+        """Listen no longer; the session remembers its ports."""
+        while self._listening:
+            await _end(self._listening.popitem()[1])
+
+    @property
+    def connections(self) -> int:
+        """How many connections there are."""
+        return sum(len(one.serving) for one in self._listening.values())
+
+    async def _serve(
+        self, guest_port: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        try:
+            if self.connections <= MAX_CONNECTIONS:
+                await _carry(await self._links.ssh(), guest_port, reader, writer)
+        except (LinkLost, asyncssh.Error, OSError) as error:
+            log.info("a connection to the guest's port %d ended: %s", guest_port, error)
+        finally:
+            writer.close()
+
+
+async def _end(listening: _Listening) -> None:
+    listening.server.close()  # from here on nobody is accepted
+    await end_tasks(list(listening.serving))
+    await listening.server.wait_closed()
+
+
+async def _carry(
+    ssh: asyncssh.SSHClientConnection,
+    guest_port: int,
+    reader: asyncio.StreamReader,
+    writer: asyncio.StreamWriter,
+) -> None:
+    command = f"exec /bin/busybox nc {HOST} {guest_port}"
+    process = await ssh.create_process(command, encoding=None, request_pty=False)
+    going = asyncio.get_running_loop().create_task(_there(reader, process))
+    try:
+        while data := await process.stdout.read(CHUNK):
+            writer.write(data)
+            await writer.drain()
+        if writer.can_write_eof():
+            writer.write_eof()
+        await writer.drain()
+    finally:
+        await end_tasks([going])
+        process.close()
+
+
+async def _there(reader: asyncio.StreamReader, process: asyncssh.SSHClientProcess[bytes]) -> None:
+    with contextlib.suppress(OSError, asyncssh.Error):
+        while data := await reader.read(CHUNK):
+            process.stdin.write(data)
+            await process.stdin.drain()
+        process.stdin.write_eof()
