@@ -3,6 +3,7 @@
 `$XDG_CONFIG_HOME/cloche/config.yaml`:
 
     defaults: {memory: 2048, vcpus: 2, scratch: 20, accel: auto, git: full, exclude: ["*.bin"]}
+    machine: {jail: auto}
     agents:
       mine: {command: [my-agent, --fast], env: {LANG: C.UTF-8}}
     ui: {bell: mark, prefix: ctrl+g, direct_keys: true}
@@ -31,6 +32,8 @@ PROJECT_FILE = ".cloche.yaml"
 GIT_MODES = ("none", "full")
 """How much of the repository goes along, least first."""
 ACCELERATORS = ("auto", "kvm", "tcg")
+JAILS = ("auto", "on", "off")
+"""Whether QEMU must be locked up: where the host can, always (else nothing starts), never."""
 
 Bell = Literal["mark", "sound", "off"]
 """What an agent's bell does: a mark at its session, your own terminal's bell besides, nothing."""
@@ -62,6 +65,8 @@ class Defaults:
     git: str = "full"
     exclude: tuple[str, ...] = ()
     """Patterns (gitignore style) that keep paths out of the snapshot."""
+    jail: str = "auto"
+    """One of JAILS; in the files it stands at `machine: {jail: …}`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +97,10 @@ def load_config(folder: Path) -> Config:
     document = config_yaml.load(folder / "config.yaml")
     if document is None or document.data is None:
         return Config()
-    top = _mapping(document, (), document.data, ("defaults", "agents", "ui"))
-    defaults = _defaults(document, top.get("defaults"))
+    top = _mapping(document, (), document.data, ("defaults", "machine", "agents", "ui"))
+    defaults = replace(
+        _defaults(document, top.get("defaults")), jail=_jail(document, top.get("machine"))
+    )
     agents = builtin() | _agents(document, top.get("agents"))
     return Config(defaults, agents, _ui(document, top.get("ui")))
 
@@ -106,7 +113,8 @@ def tighten(defaults: Defaults, workspace: Path) -> Defaults:
     document = config_yaml.load(workspace / PROJECT_FILE)
     if document is None or document.data is None:
         return defaults
-    top = _mapping(document, (), document.data, ("exclude", "git", *LIMITS))
+    top = _mapping(document, (), document.data, ("exclude", "git", "machine", *LIMITS))
+    machine = top.pop("machine", None)
     asked = _defaults(document, top, at=())
     for name in ("memory", "vcpus", "scratch"):
         if name in top and getattr(asked, name) > getattr(defaults, name):
@@ -116,7 +124,26 @@ def tighten(defaults: Defaults, workspace: Path) -> Defaults:
     if "git" in top and GIT_MODES.index(asked.git) > GIT_MODES.index(defaults.git):
         raise document.error(("git",), f"a project may not widen 'git' (now {defaults.git})")
     given = {name: getattr(asked, name) for name in top if name != "exclude"}
+    if machine is not None:
+        given["jail"] = _tighter_jail(document, machine, defaults.jail)
     return replace(defaults, **given, exclude=(*defaults.exclude, *asked.exclude))
+
+
+def _tighter_jail(document: Document, machine: Any, now: str) -> str:
+    """Return what a project makes of `jail`; it may only demand one."""
+    asked = _jail(document, machine, now)
+    if asked not in ("on", now):
+        raise document.error(("machine", "jail"), f"a project may only set 'jail: on' (now {now})")
+    return asked
+
+
+def _jail(document: Document, value: Any, default: str = "auto") -> str:
+    if value is None:
+        return default
+    given = _mapping(document, ("machine",), value, ("jail",))
+    if isinstance(given.get("jail"), bool):  # YAML takes a bare `on` or `off` for one
+        given["jail"] = "on" if given["jail"] else "off"
+    return _choice(document, ("machine", "jail"), given, JAILS, default)
 
 
 def _mapping(
@@ -150,6 +177,7 @@ def _defaults(document: Document, value: Any, at: Key = ("defaults",)) -> Defaul
         accel=_choice(document, (*at, "accel"), given, ACCELERATORS, built_in.accel),
         git=_choice(document, (*at, "git"), given, GIT_MODES, built_in.git),
         exclude=_texts(document, (*at, "exclude"), given.get("exclude", [])),
+        jail=built_in.jail,
     )
 
 

@@ -65,6 +65,14 @@ class Paths:
         digest = hashlib.sha256(os.fsencode(self.session(session_id))).hexdigest()[:8]
         return self.runtime / digest
 
+    def machine_sockets(self, session_id: str) -> Path:
+        """Return the folder of QEMU's own sockets.
+
+        It is apart from the keeper's, for QEMU's jail holds it: a QEMU that a guest took over must
+        find no way to the keeper.
+        """
+        return self.sockets(session_id) / "vm"
+
 
 def private_folder(path: Path) -> Path:
     """Make `path` (and its parents) and return it, closed to others.

@@ -63,6 +63,8 @@ class SessionInfo(msgspec.Struct, frozen=True):
     too). What cannot be decided does not count."""
     since: float = 0.0
     """When `state` or `agent_state` last changed, in unix seconds; 0 before the first change."""
+    jail: str = ""
+    """`on` when QEMU was last started in its jail, `off` when without, empty before a start."""
 
 
 class HunkInfo(msgspec.Struct, frozen=True):

@@ -58,6 +58,7 @@ class Limits(msgspec.Struct, frozen=True):
     accel: str = "auto"
     git: str = "full"
     exclude: tuple[str, ...] = ()
+    jail: str = "auto"
 
 
 class SessionRecord(msgspec.Struct, frozen=True):
@@ -97,6 +98,8 @@ class StateRecord(msgspec.Struct, frozen=True):
     state: SessionState = "starting"
     agent_state: AgentState = "starting"
     accelerator: str = ""
+    jail: str = ""
+    """See `SessionInfo.jail`."""
     exit_code: int | None = None
     changes: Counts = Counts()
     generation: int = 0
@@ -202,6 +205,7 @@ def session_info(record: SessionRecord, state: StateRecord) -> SessionInfo:
         state=state.state,
         workspace=record.workspace,
         accelerator=state.accelerator,
+        jail=state.jail,
         created=record.created,
         changes=state.changes,
         agent_state=state.agent_state,

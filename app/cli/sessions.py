@@ -98,7 +98,17 @@ def resume(arguments: argparse.Namespace, output: Output) -> int:
     paths = Paths.from_environment()
     info = fleet.find_session(paths, arguments.session)
     asyncio.run(_resume(paths, info.id, agent=not arguments.no_agent))
+    note_open(output, fleet.find_session(paths, info.id))
     return _show(paths, info.id, output)
+
+
+def note_open(output: Output, info: SessionInfo) -> None:
+    """Say that QEMU runs without a jail, and why, where the user did not choose that."""
+    from vm.machine.jail_check import OPEN
+
+    for notice in info.notices:
+        if notice.startswith(OPEN):
+            output.note(notice)
 
 
 async def _resume(paths: Paths, session_id: str, *, agent: bool) -> None:

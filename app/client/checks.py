@@ -93,6 +93,13 @@ async def check_qemu() -> None:
     await accel.qemu_version()
 
 
+async def check_jail(paths: Paths, wish: str) -> None:
+    """Raise NoJail when a jail for QEMU is demanded and this host cannot make one."""
+    from vm.machine import jail_check
+
+    await jail_check.choose(wish, paths.cache)
+
+
 def check_sockets(paths: Paths, session_id: str) -> None:
     """Raise AppError `host-lacks` when a socket's path would be longer than Linux allows."""
     path = paths.sockets(session_id) / LONGEST_SOCKET

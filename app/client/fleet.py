@@ -110,6 +110,7 @@ async def start_session(paths: Paths, request: StartRequest) -> str:
     """
     prepared = await asyncio.to_thread(_prepare, paths, request)
     await checks.check_qemu()
+    await checks.check_jail(paths, prepared[0].limits.jail)
     return await asyncio.to_thread(_start, paths, *prepared, request.ports)
 
 

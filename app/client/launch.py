@@ -32,6 +32,7 @@ KEPT_VARIABLES: Final = (
     "XDG_CONFIG_HOME",
     "XDG_CACHE_HOME",
     "CLOCHE_ACCEL",
+    "CLOCHE_JAIL",
 )
 """Everything that a keeper needs of its starter's environment."""
 

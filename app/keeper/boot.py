@@ -17,7 +17,7 @@ from app.wire_text import text_path
 from snapshot.capture_report import IMAGE
 from vm.errors import ImageMissing
 from vm.image import find_built, find_image, scratch_template, write_initrd
-from vm.machine import accel, disks
+from vm.machine import accel, disks, jail_check
 from vm.machine.identity import Identity
 from vm.machine.spec import Backing, Disk, MachineSpec, Resources
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from app.paths import Paths
     from app.records import SessionRecord
     from vm.image import ImageSet
+    from vm.machine.jail import Jail
     from vm.machine.spec import Accelerator
 
 IDENTITY: Final = "identity.json"
@@ -91,14 +92,22 @@ class Workshop:
         template = scratch_template(self._paths.store, self._record.limits.scratch)
         return Backing(template, "raw")
 
-    async def machinery(self) -> Machinery:
+    async def jail(self) -> jail_check.Choice:
+        """Return the jail for QEMU. Raises NoJail when one is demanded and cannot be made."""
+        self._paths.cache.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return await jail_check.choose(self._record.limits.jail, self._paths.cache)
+
+    async def machinery(self, jail: Jail | None = None) -> Machinery:
         """Return what to boot now: a fresh initrd (it bears the time) and an accelerator."""
         image = self._image()
         identity = Identity.load(self._folder / IDENTITY)
         await in_thread(partial(self._write_initrd, image, identity))
         choice = await self._accelerator(image)
         spec = replace(
-            self._spec(choice.accelerator), kernel=image.vmlinux, disks=self._disks(image)
+            self._spec(choice.accelerator),
+            kernel=image.vmlinux,
+            disks=self._disks(image),
+            jail=jail,
         )
         return Machinery(spec, identity, choice.notice)
 
@@ -149,9 +158,11 @@ class Workshop:
 
     def _spec(self, accelerator: Accelerator) -> MachineSpec:
         """Return what every machine of this session has, without what it boots from."""
-        runtime = self._paths.sockets(self._record.id)
-        private_folder(runtime.parent)
-        private_folder(runtime)
+        sockets = self._paths.sockets(self._record.id)
+        private_folder(sockets.parent)
+        private_folder(sockets)
+        runtime = self._paths.machine_sockets(self._record.id)
+        runtime.mkdir(mode=0o700, exist_ok=True)  # root's jail makes it its own
         limits = self._record.limits
         return MachineSpec(
             name=self._record.id,

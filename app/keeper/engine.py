@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import stat
 import struct
 import time
 from dataclasses import dataclass
@@ -114,11 +115,21 @@ async def adopt(workshop: Workshop, process: Process, accelerator: str) -> Engin
     return Engine(machine, Links(machinery.spec, machinery.identity, None), accelerator)
 
 
+def _is_socket(path: Path) -> bool:
+    """Tell whether a socket is there; a link is none, for a QEMU may have made it to mislead us."""
+    try:
+        return stat.S_ISSOCK(path.lstat().st_mode)
+    except OSError:
+        return False
+
+
 async def orphan(qmp_socket: Path) -> Process | None:
     """Return the QEMU that listens on `qmp_socket`, if one does.
 
     A keeper that is killed in the moment between starting QEMU and writing down its pid leaves one.
     """
+    if not _is_socket(qmp_socket):
+        return None
     probe = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
     probe.setblocking(False)
     try:

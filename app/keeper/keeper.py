@@ -21,6 +21,7 @@ from app.keeper.tree import Tree
 from app.records import INTERRUPTED, LOST, Process, interrupted_hint, lost_hint, truth
 from snapshot.errors import SnapshotError
 from vm.errors import NotStopped, VMError
+from vm.machine.jail_check import OPEN
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from app.keeper.pane import PaneServer
     from app.keeper.terminal_record import TerminalRecord
     from app.paths import Paths
+    from vm.machine.jail import Jail
 
 log = logging.getLogger(__name__)
 
@@ -51,7 +53,7 @@ class Keeper:
         self.record = self.ledger.record
         self.tree = Tree(self.record, folder)
         self.pane: PaneServer | None = None
-        self._sockets = paths.sockets(self.record.id)
+        self._machine_sockets = paths.machine_sockets(self.record.id)
         self._terminal = terminal
         self._workshop = Workshop(paths, self.record, folder)
         self._life = asyncio.Lock()
@@ -97,7 +99,7 @@ class Keeper:
             await self.tree.open()
             self.ledger.change(open_units=await self.tree.open_units())
         process = state.machine if state.machine is not None and state.machine.alive else None
-        process = process or await orphan(self._sockets / "qmp.sock")
+        process = process or await orphan(self._machine_sockets / "qmp.sock")
         if process is not None:
             await self._adopt(process)
             return
@@ -175,8 +177,17 @@ class Keeper:
         self._begun = asyncio.get_running_loop().create_task(work)
 
     async def _start(self, agent: bool) -> None:
+        jail = await self._jail()
         await self._prepare()
-        await self._boot(agent)
+        await self._boot(agent, jail)
+
+    async def _jail(self) -> Jail | None:
+        """Find QEMU's jail and say at every start when there is none. Raises NoJail."""
+        choice = await self._workshop.jail()
+        others = tuple(text for text in self.ledger.state.notices if not text.startswith(OPEN))
+        notices = (choice.notice, *others) if choice.notice else others
+        self.ledger.change(jail="on" if choice.jail else "off", notices=notices)
+        return choice.jail
 
     async def _bring_to_an_end(self, work: Callable[[], Awaitable[None]]) -> None:
         """Do what a start consists of; however it ends, the session's state says so."""
@@ -193,11 +204,11 @@ class Keeper:
     async def _prepare(self) -> None:
         if not self.ledger.state.prepared:
             notices = await self._workshop.prepare()
-            self.ledger.change(prepared=True, notices=notices)
+            self.ledger.change(prepared=True, notices=(*self.ledger.state.notices, *notices))
         await self.tree.open()
 
-    async def _boot(self, agent: bool) -> None:
-        machinery = await self._workshop.machinery()
+    async def _boot(self, agent: bool, jail: Jail | None) -> None:
+        machinery = await self._workshop.machinery(jail)
         machine = await start_machine(machinery)
         notices = self.ledger.state.notices
         if machinery.notice and machinery.notice not in notices:
