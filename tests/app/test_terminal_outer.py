@@ -60,12 +60,15 @@ async def framed(folder: Path) -> AsyncGenerator[Lab]:
 
 async def holds(lab: Lab, payload: bytes, around: list[object], *, evil: bool = False) -> bytes:
     """Print a payload in all ways; nothing of it may be seen or felt but text in the pane."""
-    await lab.print(payload)
+    await lab.draw(b"\r\n" + payload)
+    await lab.print(b"")
     if len(payload) <= BYTEWISE:
         for byte in payload:
             await lab.guest.put(bytes([byte]))
+        await lab.draw(b"")
         await lab.print(b"")
-    await lab.print(payload[: len(payload) // 2])
+    await lab.draw(payload[: len(payload) // 2])
+    await lab.print(b"")
     written = lab.new()
     assert strange(written, RUNNING) == []
     assert evil or b"EVIL" not in written

@@ -13,7 +13,7 @@ TOKEN = re.compile(
     re.S,
 )
 RUNNING = re.compile(
-    r"\x1b\[[0-9;]*m|\r\n|\x1b\[\d+;\d+H|\x1b\[\?(?:2026|25)[hl]"
+    r"\x1b\[[0-9;:]*m|\r\n|\x1b\[\d+;\d+H|\x1b\[\?(?:2026|25)[hl]"
     r"|\x1b\]8;(?:id=\d+)?;(?:https?://[\x21-\x7e]{1,2048})?\x1b\\|\x1b\]22;default(?:\x07|\x1b\\)"
 )
 """Of a program that runs: style, end of a row, cursor, whole updates, http(s) links, pointer."""

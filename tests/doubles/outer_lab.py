@@ -38,6 +38,10 @@ UNFINISHED = re.compile(
 """A sequence or a character that goes on with what is read next."""
 
 
+SOFT_RESET = b"\x18\x1b\\\x1b[?2026l\x1b[?6l\x1b[m\x1b[H"
+"""Ends a string and holding back, but leaves the page as it is."""
+
+
 class Lab:
     """A program on a terminal; `guest` is the keeper's end of the pane in it."""
 
@@ -105,6 +109,16 @@ class Lab:
         self._steps += 1
         sign = b"step %d." % self._steps
         await self.guest.put(data + (RESET if reset else b"") + sign)
+        await self.shows(sign.decode())
+
+    async def draw(self, data: bytes) -> None:
+        """Let the guest print, and wait until that is on the screen, whatever state it left.
+
+        The sign of it is digits at the page's home: no charset and no margin makes others of them.
+        """
+        self._steps += 1
+        sign = b"#%d#" % (10_000 + self._steps)
+        await self.guest.put(data + SOFT_RESET + sign)
         await self.shows(sign.decode())
 
     def type(self, data: bytes) -> None:
