@@ -91,6 +91,7 @@ HOSTILE: Final[dict[str, bytes]] = {
     "wide at the edge": b"\x1b[1;67H"
     + "\u6f22\u5b57\U0001f468\u200d\U0001f469\u200d\U0001f467".encode(),
     "half a flag": "\U0001f1e9 \U0001f1e9\u0301 x\U0001f1ea".encode(),
+    "long dashes": b"\xe2\xb8\xba\xe2\xb8\xbb " * 3,
     "emoji modifiers": "\U0001f3fb \U0001f3ff\U0001f3ff a\U0001f3fd".encode(),
     "emoji of all kinds": "\u263a\ufe0f \U0001f1e9\U0001f1ea \U0001f44d\U0001f3fd #\ufe0f".encode(),
     "Textual markup": b"[bold red]x[/] [@click=app.quit]z[/] [link=http://a.example]y[/link]",

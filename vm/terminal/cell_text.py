@@ -20,6 +20,9 @@ WIDE, TAIL, SPACER = 1, 2, 3
 """Cell kinds: first and second half of a wide character; the last cell of a row that one would not
 fit in."""
 
+LONG_DASHES = "\u2e3a\u2e3b"
+"""Two or three dashes long as drawn, one or two cells as terminals count."""
+
 FLAG_A, FLAG_Z = "\U0001f1e6", "\U0001f1ff"
 SKIN_A, SKIN_Z = "\U0001f3fb", "\U0001f3ff"
 
@@ -70,6 +73,8 @@ def character(point: int, wide: bool) -> str:
     text = chr(point)
     if FLAG_A <= text <= FLAG_Z:  # half a flag: terminals disagree on how wide it is
         return safe_cluster(text, wide)
+    if text in LONG_DASHES and wide:
+        return "\u2014\u2014"
     if text.isprintable():
         return text
     return "  " if wide else " " if text.isspace() else "\ufffd"
