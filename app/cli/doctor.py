@@ -2,200 +2,152 @@
 
 from __future__ import annotations
 
-import asyncio
-import os
-import shutil
-import subprocess
 import sys
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
-from app.client import checks
-from app.errors import EXIT_DONE, EXIT_HOST, AppError
+from app.config import load_config
+from app.doctor import host_checks, look, look_terminal, machine_checks, terminal_checks
+from app.doctor.findings import Finding, worst
+from app.doctor.host import Fault
+from app.errors import EXIT_DONE, EXIT_HOST, AppError, app_error
 from app.paths import Paths
 from vm.errors import VMError
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable
+    from collections.abc import Iterator
 
     from app.cli.output import Output
+    from app.doctor.findings import Facts
 
 GLYPHS: Final = {"ok": "✓", "warn": "!", "fail": "✗"}
+COLOURS: Final = {"ok": "green", "warn": "amber", "fail": "red"}
 MIN_PYTHON: Final = (3, 11)
-COMFORTABLE: Final = 5 << 30
-"""Free bytes below which sessions may fill the disk."""
 
 
-class Finding(NamedTuple):
-    """One thing that was looked at."""
+class Program(NamedTuple):
+    """A program that others of ours run: its package, and what is missing without it."""
 
-    id: str
-    status: Literal["ok", "warn", "fail"]
-    message: str
-    fix: str = ""
+    name: str
+    package: str
+    status: Literal["warn", "fail"]
+    why: str
+
+
+PROGRAMS: Final = (
+    Program("qemu-img", "qemu-utils", "fail", "it makes the guest's disks"),
+    Program("mksquashfs", "squashfs-tools", "fail", "it makes snapshots"),
+    Program("unsquashfs", "squashfs-tools", "fail", "it reads snapshots"),
+    Program("mkfs.ext4", "e2fsprogs", "fail", "it makes the guest's disks"),
+    Program("mmdebstrap", "mmdebstrap", "warn", "images cannot be built"),
+)
 
 
 def doctor(_: argparse.Namespace, output: Output) -> int:
     """Look at everything; fails (5) when no session could start."""
-    paths = Paths.from_environment()
-    findings = [check(paths) for check in CHECKS]
+    findings = tuple(examine(Paths.from_environment()))
+    status = worst(findings)
     output.result(
-        {"findings": [finding._asdict() for finding in findings]},
+        {"status": status, "findings": [found.as_json() for found in findings]},
         lambda: _print(output, findings),
     )
-    failed = any(finding.status == "fail" for finding in findings)
-    return EXIT_HOST if failed else EXIT_DONE
+    return EXIT_HOST if status == "fail" else EXIT_DONE
 
 
-def _print(output: Output, findings: list[Finding]) -> None:
-    colours = {"ok": "green", "warn": "amber", "fail": "red"}
+def _print(output: Output, findings: tuple[Finding, ...]) -> None:
+    said = ""
     for found in findings:
-        glyph = output.painted(colours[found.status], GLYPHS[found.status])
+        if found.message == said:
+            continue  # what is no terminal is so in every respect
+        said = found.message
+        glyph = output.painted(COLOURS[found.status], GLYPHS[found.status])
         output.styled(f"{glyph} ", output.plain(found.message))
         if found.fix:
             output.line(f"    {found.fix}")
 
 
-def _python(_: Paths) -> Finding:
-    version = ".".join(map(str, sys.version_info[:3]))
-    if sys.version_info < MIN_PYTHON:
-        return Finding("python", "fail", f"Python {version} is too old.", "Use Python 3.11+")
-    return Finding("python", "ok", f"Python {version}")
+def examine(paths: Paths) -> Iterator[Finding]:
+    """Look at this host and give all findings, always the same ids in the same order."""
+    yield python(look.python(), sys.version_info[:2])
+    config, wish, memory = _configuration(paths)
+    yield config
+    yield machine_checks.qemu(look.qemu())
+    yield _accelerator(paths, wish)
+    for wanted in PROGRAMS:
+        yield program(wanted, look.free_program(wanted.name))
+    yield guest_init(look.guest_init(paths))
+    yield image(look.image(paths))
+    state = look.space("disk-state", "sessions", "XDG_STATE_HOME", paths.state)
+    yield host_checks.space(state)
+    yield host_checks.space(look.space("disk-data", "images", "XDG_DATA_HOME", paths.data))
+    yield host_checks.reflink(state)
+    yield host_checks.memory(look.available_memory(), memory << 20)
+    yield sockets(look.sockets(paths), str(paths.runtime))
+    yield host_checks.namespaces(look.namespaces())
+    yield host_checks.panes(look.panes())
+    yield host_checks.clock(look.clock())
+    yield from terminal_checks.terminal(look_terminal.terminal())
 
 
-def _qemu(_: Paths) -> Finding:
-    from vm.machine import accel
-
+def _configuration(paths: Paths) -> tuple[Finding, str, int]:
+    """Read config.yaml: the finding, which accelerator it asks for, MiB of a session."""
     try:
-        version = ".".join(map(str, asyncio.run(accel.qemu_version())))
-    except VMError as error:
-        return Finding("qemu", "fail", error.message, error.hint)
-    return Finding("qemu", "ok", f"QEMU {version}")
-
-
-def _program(
-    program: str, package: str, status: Literal["warn", "fail"], why: str
-) -> Callable[[Paths], Finding]:
-    def check(_: Paths) -> Finding:
-        from vm.image.tools import find  # looks into sbin, too, as those who run the program do
-
-        found = find(program)
-        if found is not None:
-            return Finding(program, "ok", f"{program} is {found}")
-        return Finding(
-            program, status, f"{program} is missing: {why}.", f"sudo apt-get install {package}"
-        )
-
-    return check
-
-
-def _first_process(paths: Paths) -> Finding:
-    """Look for the guest's PID 1, which a wheel brings; a checkout needs what compiles it."""
-    from vm.image import guest
-    from vm.image.tools import require
-
-    if guest.find_init(paths.store) is not None:
-        return Finding("guest-init", "ok", "the guest's first process is compiled")
-    try:
-        require(*guest.COMPILERS)
-    except VMError as error:
-        return Finding("guest-init", "warn", error.message, error.hint)
-    return Finding("guest-init", "ok", "the guest's first process can be compiled")
-
-
-def _image(paths: Paths) -> Finding:
-    try:
-        image = checks.check_image(paths)
-    except VMError as error:
-        return Finding("image", "fail", error.message, error.hint)
-    return Finding("image", "ok", f"image base {image.digest[:12]}, kernel {image.kernel_release}")
-
-
-def _accelerator(paths: Paths) -> Finding:
-    from vm.machine import accel
-
-    try:
-        image = checks.check_image(paths)
-        paths.cache.mkdir(mode=0o700, parents=True, exist_ok=True)
-        choice = asyncio.run(accel.choose(image.vmlinux, paths.cache))
-    except VMError as error:
-        return Finding("kvm", "warn", f"KVM was not tried: {error.message}", error.hint)
-    if choice.accelerator == "kvm":
-        return Finding("kvm", "ok", "guests run under KVM")
-    fix = "" if os.path.exists("/dev/kvm") else "Use a host (or nested guest) with /dev/kvm"
-    if os.path.exists("/dev/kvm") and not os.access("/dev/kvm", os.R_OK | os.W_OK):
-        fix = "sudo usermod -aG kvm $USER, then log in again"
-    return Finding("kvm", "warn", choice.notice or "guests are emulated (TCG)", fix)
-
-
-def _space(paths: Paths) -> Finding:
-    try:
-        checks.check_space(paths)
+        defaults = load_config(paths.config).defaults
     except AppError as error:
-        return Finding("disk", "fail", error.message, error.hint)
-    folder = paths.state
-    while not folder.exists():
-        folder = folder.parent
-    free = shutil.disk_usage(folder).free
-    text = f"{free >> 30} GiB free at {folder}"
-    if free < COMFORTABLE:
-        return Finding("disk", "warn", f"Only {text}.", "Free some space, or set XDG_STATE_HOME")
-    return Finding("disk", "ok", text)
+        return Finding("config", "fail", error.message, error.hint), "auto", 0
+    except OSError as error:
+        told = app_error(error)
+        message = told.message if told else str(error)
+        fix = f"Look at it: ls -l '{paths.config}'"
+        return Finding("config", "fail", message, fix), "auto", 0
+    finding = Finding("config", "ok", f"The configuration in {paths.config} is well-formed.")
+    return finding, defaults.accel, defaults.memory
 
 
-def _sockets(paths: Paths) -> Finding:
+def _accelerator(paths: Paths, wish: str) -> Finding:
     try:
-        checks.check_sockets(paths, "0" * 10)
-    except AppError as error:
-        return Finding("sockets", "fail", error.message, error.hint)
-    return Finding("sockets", "ok", f"sockets at {paths.runtime}")
+        return machine_checks.accelerator(look.acceleration(paths, wish))
+    except VMError as error:
+        return Finding("accelerator", "fail", error.message, error.hint)
 
 
-def _sandbox(_: Paths) -> Finding:
-    program = shutil.which("bwrap")
-    if program is None:
-        return Finding(
-            "sandbox",
-            "warn",
-            "bwrap is missing: terminals are shown in a weaker sandbox.",
-            "sudo apt-get install bubblewrap",
-        )
-    arguments = [program, "--ro-bind", "/", "/", "--unshare-all", "--", "/bin/true"]
-    done = subprocess.run(arguments, capture_output=True, timeout=10, check=False)
-    if done.returncode == 0:
-        return Finding("sandbox", "ok", "bubblewrap and user namespaces work")
-    said = done.stderr.decode(errors="replace").strip()[-120:]
-    return Finding(
-        "sandbox",
-        "warn",
-        f"bubblewrap does not work here: {said}",
-        "sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0",
-    )
+def python(version: str, release: tuple[int, ...]) -> Finding:
+    """Say whether this Python will do."""
+    facts: Facts = {"version": version}
+    if release < MIN_PYTHON:
+        return Finding("python", "fail", f"Python {version} is too old.", "Use Python 3.11+", facts)
+    return Finding("python", "ok", f"Python {version} runs this.", facts=facts)
 
 
-def _terminal(_: Paths) -> Finding:
-    term = os.environ.get("TERM", "")
-    if not sys.stdout.isatty():
-        return Finding("terminal", "ok", "this is no terminal; the workstation needs one")
-    if term in ("", "dumb"):
-        return Finding("terminal", "warn", f"TERM is '{term}'.", "Use a terminal with colours")
-    colour = "24-bit colour" if os.environ.get("COLORTERM") else "256 colours at most"
-    return Finding("terminal", "ok", f"{term}, {colour}")
+def program(wanted: Program, path: str | None) -> Finding:
+    """Say whether a program is installed."""
+    facts: Facts = {"path": path}
+    if path is not None:
+        return Finding(wanted.name, "ok", f"{wanted.name} is {path}.", facts=facts)
+    message = f"{wanted.name} is missing: {wanted.why}."
+    fix = f"sudo apt-get install {wanted.package}"
+    return Finding(wanted.name, wanted.status, message, fix, facts)
 
 
-CHECKS: Final = (
-    _python,
-    _qemu,
-    _program("qemu-img", "qemu-utils", "fail", "it makes the guest's disks"),
-    _accelerator,
-    _program("mksquashfs", "squashfs-tools", "fail", "it makes snapshots"),
-    _program("unsquashfs", "squashfs-tools", "fail", "it reads snapshots"),
-    _program("mkfs.ext4", "e2fsprogs", "fail", "it makes the guest's disks"),
-    _program("mmdebstrap", "mmdebstrap", "warn", "images cannot be built"),
-    _first_process,
-    _image,
-    _space,
-    _sockets,
-    _sandbox,
-    _terminal,
-)
+def guest_init(seen: bool | Fault) -> Finding:
+    """Say whether there is the guest's PID 1, which a wheel brings and a checkout compiles."""
+    if isinstance(seen, Fault):
+        return Finding("guest-init", "warn", seen.message, seen.hint)
+    state = "is compiled" if seen else "can be compiled"
+    return Finding("guest-init", "ok", f"The guest's first process {state}.")
+
+
+def image(seen: tuple[str, str] | Fault) -> Finding:
+    """Say whether there is something to boot."""
+    if isinstance(seen, Fault):
+        return Finding("image", "fail", seen.message, seen.hint)
+    digest, kernel = seen
+    message = f"The image base is {digest[:12]} with the kernel {kernel}."
+    return Finding("image", "ok", message, facts={"digest": digest, "kernel": kernel})
+
+
+def sockets(seen: Fault | None, folder: str) -> Finding:
+    """Say whether the sockets of a session have names that Linux allows."""
+    if seen is not None:
+        return Finding("sockets", "fail", seen.message, seen.hint, {"folder": folder})
+    return Finding("sockets", "ok", f"Sockets are made in {folder}.", facts={"folder": folder})

@@ -1,17 +1,175 @@
-"""What `cloche doctor` finds is what Cloche itself would find."""
+"""What `cloche doctor` finds is what Cloche itself would find, and always in one form."""
 
 from __future__ import annotations
 
+import argparse
+import json
+import os
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
+
 from app.cli import doctor
+from app.cli.output import Output
+from app.doctor import look
+from app.doctor.host import Acceleration, Fault, Space
+from app.errors import EXIT_DONE, EXIT_HOST
 from app.paths import Paths
 from vm.image import tools
+from vm.image.store import ImageSet
+from vm.machine import accel
+from vm.machine.verdicts import Verdict
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Callable
 
-    import pytest
+IDS = (
+    *("python", "config", "qemu", "accelerator", "qemu-img", "mksquashfs", "unsquashfs"),
+    *("mkfs.ext4", "mmdebstrap", "guest-init", "image", "disk-state", "disk-data", "reflink"),
+    *("memory", "sockets", "userns", "panes", "clock"),
+    *("colours", "size", "unicode", "keys", "clipboard"),
+)
+WHY = "/dev/kvm is there but no guest runs under it (QEMU crashed with signal 6)"
+
+
+def _always(value: object) -> Callable[..., object]:
+    def answer(*_: object) -> object:
+        return value
+
+    return answer
+
+
+@pytest.fixture
+def paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Paths:
+    """Folders of a user who has nothing yet, on a host where all that is asked is well."""
+    for name in ("STATE", "DATA", "CONFIG", "CACHE"):
+        monkeypatch.setenv(f"XDG_{name}_HOME", str(tmp_path / name.lower()))
+    monkeypatch.delenv("CLOCHE_ACCEL", raising=False)
+    monkeypatch.setattr(look, "qemu", _always((7, 2, 22)))
+    monkeypatch.setattr(look, "image", _always(("ab" * 32, "6.1.0")))
+    monkeypatch.setattr(look, "acceleration", _always(Acceleration(works=False, why=WHY)))
+    monkeypatch.setattr(look, "sockets", _always(None))
+    monkeypatch.setattr(look, "free_program", _always("/bin/it"))
+    real = look.space
+
+    def space(name: str, holds: str, variable: str, folder: Path) -> Space:
+        return replace(real(name, holds, variable, folder), free=100 << 30)
+
+    monkeypatch.setattr(look, "space", space)
+    return Paths.from_environment()
+
+
+def _said(capsys: pytest.CaptureFixture[str], *, as_json: bool = True) -> tuple[int, str]:
+    status = doctor.doctor(argparse.Namespace(), Output(as_json=as_json))
+    return status, capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("paths")
+def test_json_has_one_stable_form(capsys: pytest.CaptureFixture[str]) -> None:
+    status, text = _said(capsys)
+    answer = json.loads(text)
+    assert status == EXIT_DONE
+    assert set(answer) == {"ok", "status", "findings"}
+    assert (answer["ok"], answer["status"]) == (True, "warn")
+    assert tuple(one["id"] for one in answer["findings"]) == IDS
+    for one in answer["findings"]:
+        assert set(one) == {"id", "status", "message", "fix", "facts"}
+        assert one["status"] in ("ok", "warn", "fail")
+        assert bool(one["fix"]) == (one["status"] != "ok")
+
+
+@pytest.mark.usefixtures("paths")
+def test_a_kvm_that_is_there_and_does_not_work_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    _, text = _said(capsys)
+    (found,) = [one for one in json.loads(text)["findings"] if one["id"] == "accelerator"]
+    assert found["status"] == "warn"
+    assert found["facts"]["accelerator"] == "tcg"
+    assert found["facts"]["kvm_device"] is True
+    assert found["facts"]["kvm_works"] is False
+    assert WHY in found["message"]
+
+
+@pytest.mark.usefixtures("paths")
+def test_people_get_a_line_and_the_fix(capsys: pytest.CaptureFixture[str]) -> None:
+    _, text = _said(capsys, as_json=False)
+    lines = text.splitlines()
+    place = next(i for i, line in enumerate(lines) if line.startswith("! Guests are emulated"))
+    assert lines[place + 1].startswith("    Use a host on which KVM runs guests")
+    assert len([line for line in lines if "This is no terminal" in line]) == 1
+
+
+@pytest.mark.usefixtures("paths")
+def test_what_stops_every_session_is_the_exit_status(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(look, "image", _always(Fault("No image.", "Build one")))
+    status, text = _said(capsys)
+    assert (status, json.loads(text)["status"]) == (EXIT_HOST, "fail")
+
+
+@pytest.mark.parametrize("text", ["defaults: {accel: magic}\n", "defaults: [\n"])
+def test_a_configuration_that_no_command_would_take_is_found(
+    paths: Paths, capsys: pytest.CaptureFixture[str], text: str
+) -> None:
+    paths.config.mkdir(parents=True)
+    (paths.config / "config.yaml").write_text(text)
+    status, said = _said(capsys)
+    found = json.loads(said)["findings"][1]
+    assert (status, found["id"], found["status"]) == (EXIT_HOST, "config", "fail")
+    assert "config.yaml" in found["message"] + found["fix"]
+
+
+def test_the_probe_is_asked_anew_and_the_configuration_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[bool] = []
+
+    async def verdict(*_: object, anew: bool) -> Verdict:
+        asked.append(anew)
+        return Verdict(False, WHY)
+
+    image = ImageSet("base", tmp_path, tmp_path, tmp_path, tmp_path, "d", "6.1")
+    monkeypatch.delenv("CLOCHE_ACCEL", raising=False)
+    monkeypatch.setattr(accel, "kvm_verdict", verdict)
+    monkeypatch.setattr("app.client.checks.check_image", _always(image))
+    paths = Paths.from_environment()
+    auto, forced = look.acceleration(paths, "auto"), look.acceleration(paths, "kvm")
+    assert (auto.wish, auto.chosen_by, auto.why) == ("", "probe", WHY)
+    assert (forced.wish, forced.chosen_by) == ("kvm", "config")
+    assert asked == [True, True]
+
+
+def test_room_is_looked_at_without_a_trace(tmp_path: Path) -> None:
+    seen = look.space("disk-state", "sessions", "XDG_STATE_HOME", tmp_path / "not" / "there")
+    assert (seen.folder, seen.holds) == (str(tmp_path), "sessions")
+    assert seen.free > 0
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_folder_that_is_not_ours_is_not_tried() -> None:
+    assert look.space("x", "y", "Z", Path("/proc")).reflink is None
+
+
+def test_what_bubblewrap_complains_of_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "bwrap"
+    program.write_text("#!/bin/sh\necho 'bwrap: no permission' >&2; exit 1\n")
+    program.chmod(0o700)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    assert look.namespaces().trial == "bwrap: no permission"
+    program.write_text("not a program")
+    assert "could not be run" in look.namespaces().trial
+
+
+def test_this_host_answers() -> None:
+    """No number is expected, but every question has an answer of the right kind."""
+    assert look.available_memory() > 0
+    assert look.clock().now > 1e9
+    assert look.panes().filter
+    assert isinstance(look.namespaces().trial, str)
 
 
 def test_a_program_in_sbin_is_found_by_users_whose_path_lacks_it(
@@ -19,8 +177,7 @@ def test_a_program_in_sbin_is_found_by_users_whose_path_lacks_it(
 ) -> None:
     """Debian gives sbin to root's search path only, and mkfs.ext4 lies there."""
     monkeypatch.setenv("PATH", str(tmp_path))
-    check = doctor._program("mkfs.ext4", "e2fsprogs", "fail", "why")  # pyright: ignore[reportPrivateUsage]
-    assert check(Paths.from_environment()).status == "ok"
+    assert look.free_program("mkfs.ext4") is not None
 
 
 def test_what_a_checkout_lacks_to_compile_the_guest_is_named(
@@ -32,6 +189,6 @@ def test_what_a_checkout_lacks_to_compile_the_guest_is_named(
         return None
 
     monkeypatch.setattr(tools, "find", nothing)
-    found = doctor._first_process(Paths.from_environment())  # pyright: ignore[reportPrivateUsage]
+    found = doctor.guest_init(look.guest_init(Paths.from_environment()))
     assert found.status == "warn"
     assert found.fix == "sudo apt-get install binutils musl-tools"

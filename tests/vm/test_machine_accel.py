@@ -76,12 +76,19 @@ UNHAPPY = {
     "silent": ("exec sleep 60", "did not boot within 0.3 s)"),
     "half-way": (
         "echo 'Linux version 6.1'; echo 'Run  it'; exec sleep 60",
-        'did not boot within 0.3 s, the last words were "Run  it")',
+        'did not boot within 0.3 s, it said "Run  it")',
     ),
-    "ends": ("echo 'Could not access KVM: busy.' >&2; exit 1", 'words were "Could not access KVM:'),
-    "crashes": ("echo 'failed to set MSR'; kill -ABRT $$", "QEMU crashed with signal 6, the last"),
-    "endless": ("yes | head -c 1000000", 'the last words were "y")'),
-    "escapes": (r"printf '\033[31mred\007\n'; exit 1", 'the last words were "red")'),
+    "ends": (
+        "echo 'Could not access KVM: busy.' >&2; exit 1",
+        'it said "Could not access KVM: busy")',
+    ),
+    "crashes": (
+        "echo SeaBIOS; echo 'qemu-system-x86_64: error: failed to set MSR.' >&2; echo more;"
+        "kill -ABRT $$",
+        '(QEMU crashed with signal 6, it said "failed to set MSR")',
+    ),
+    "endless": ("yes | head -c 1000000", 'it said "y")'),
+    "escapes": (r"printf '\033[31mred\007\n'; exit 1", 'it said "red")'),
 }
 
 

@@ -181,16 +181,22 @@ async def probe(
 def _judge(run: _Run) -> Verdict:
     if LAST_WORDS in run.said:
         return Verdict(True)
-    lines = plain(run.said).splitlines()
-    last = lines[-1].strip()[:_QUOTED].rstrip(".") if lines else ""
     if run.out_of_time:
         how = f"its kernel did not boot within {run.seconds:g} s"
     elif run.status < 0:
         how = f"QEMU crashed with signal {-run.status}"
     else:
         how = "QEMU ended before its kernel had booted"
-    said = f', the last words were "{last}"' if last else ""
+    words = _words(plain(run.said).splitlines())
+    said = f', it said "{words}"' if words else ""
     return Verdict(False, f"{KVM_DEVICE} is there but no guest runs under it ({how}{said})")
+
+
+def _words(lines: list[str]) -> str:
+    """Return the line that tells most: QEMU's first complaint, else the last one of all."""
+    own = [line for line in lines if line.startswith("qemu-system")]
+    chosen = own[0].partition(": ")[2] if own else "".join(lines[-1:])
+    return chosen.removeprefix("error: ").strip().rstrip(".")[:_QUOTED]
 
 
 @dataclass(frozen=True, slots=True)
