@@ -86,7 +86,7 @@ class KeeperService:
     def __init__(self, keeper: Keeper, quit_now: Callable[[], None]) -> None:
         self._keeper = keeper
         self._quit_now = quit_now
-        self._copies = Copies(keeper.links)
+        self._copies = Copies(lambda: self._keeper.links())
         self._methods: dict[str, Callable[[msgspec.Raw], Awaitable[object]]] = {
             "info": self._info,
             "changes": self._changes,
