@@ -70,7 +70,7 @@ Motion = Literal[
     "prompt_next",
     "bracket",
 ]
-"""Where the copy cursor goes; `vm.terminal.engine.Motion` in lower case."""
+"""Where the copy cursor goes; `vm.terminal.screen.Motion` in lower case."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,11 +233,6 @@ class PaneFeed(Protocol):
         """True while another client holds the terminal: this one watches, its input is dropped."""
         ...
 
-    @property
-    def pasting(self) -> int:
-        """Characters of pastes that the guest has not taken yet; 0 for none."""
-        ...
-
     def strip(self, y: int) -> Strip | None:
         """Row `y` of the visible page, exactly `columns` cells wide; None where there is none.
 
@@ -280,15 +275,11 @@ class PaneFeed(Protocol):
         """
         ...
 
-    def send_text(self, text: str) -> None:
-        """Type text as it is, without paste marks."""
-        ...
-
     def send_paste(self, text: str) -> None:
         """Paste text: control characters are taken out, paste marks set if the guest asked.
 
         It goes out as fast as the guest reads, keys typed later come after it, and ctrl+c typed
-        meanwhile gives up the rest (see `pasting`, `cancel_paste`).
+        meanwhile gives up the rest.
         """
         ...
 
@@ -302,10 +293,6 @@ class PaneFeed(Protocol):
 
     def scroll_by(self, lines: int) -> None:
         """Move the visible page, negative up; on the alternate screen see `Modes`."""
-        ...
-
-    def scroll_to_end(self) -> None:
-        """Follow the newest output again."""
         ...
 
     def select(self, x: int, y: int, unit: Unit, *, block: bool = False) -> None:
@@ -349,8 +336,4 @@ class PaneFeed(Protocol):
 
     def take_over(self) -> None:
         """Ask the keeper for the terminal, so that this client's size and input count."""
-        ...
-
-    def cancel_paste(self) -> None:
-        """Drop what still waits of pastes; keys typed after them are sent at once."""
         ...

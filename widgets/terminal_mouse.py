@@ -28,6 +28,7 @@ EDGE_LINES = 5
 """Most lines of one such step: the farther the mouse is outside, the faster."""
 
 WHEEL_LINES = 3
+"""Lines of one notch of the wheel, as the engine has it."""
 
 
 @dataclass(slots=True)
@@ -55,7 +56,7 @@ class TerminalMouse:
         self._drag: Drag | None = None
         self._edge: Timer | None = None
         self._last = (0.0, -1, -1, 0)
-        """When and where was pressed last, and the how manieth press in a row it was."""
+        """When and where was pressed last, and how many presses in a row that made."""
 
     def forget(self) -> None:
         """Give up what is pressed."""

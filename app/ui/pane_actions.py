@@ -85,7 +85,7 @@ class PaneActions(PaneUser):
         self._copy_number = (self._copy_number + 1) & 0xFFFFFFFF
         number = self._copy_number
         waiting = self._copies[number] = asyncio.get_running_loop().create_future()
-        self._say(Down.COPY, wire.COPY.pack(number, what, 0, 0, 0, 0, 0))
+        self._say(Down.COPY, wire.COPY.pack(number, what))
         try:
             return await asyncio.wait_for(waiting, COPY_S)
         finally:

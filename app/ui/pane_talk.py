@@ -46,8 +46,8 @@ class PaneTalk(PaneActions):
             self._framed(message.payload)
         elif message.kind == Up.STATE:
             self._stated(message.payload)
-        elif message.kind == Up.ROOM:
-            self._roomy(message.payload)
+        elif message.kind == Up.PASSED:
+            self._passed_on(message.payload)
         elif message.kind == Up.COPIED:
             self._copied(message.payload)
         elif message.kind == Up.HOLDER:
@@ -109,7 +109,7 @@ class PaneTalk(PaneActions):
             self._link.kill()
             return
         self._asked = self._heard
-        self._say(Down.COPY, wire.COPY.pack(0, wire.Copy.SCREEN, 0, 0, 0, 0, 0))
+        self._say(Down.COPY, wire.COPY.pack(0, wire.Copy.SCREEN))
         self._watchdog = asyncio.get_running_loop().call_later(HANG_S, self._look)
 
     # -- the terminal ------------------------------------------------------------------------
@@ -128,8 +128,8 @@ class PaneTalk(PaneActions):
         else:
             raise WireError(f"There is no state {state}.")
 
-    def _roomy(self, payload: bytes) -> None:
-        taken, _ = wire.exactly(wire.ROOM, payload)
+    def _passed_on(self, payload: bytes) -> None:
+        (taken,) = wire.exactly(wire.PASSED, payload)
         if not self._queue.taken(taken):
             raise WireError(f"The worker passed on {taken} messages, more than it got.")
         self._pump()

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Final
 from app.ui.pane_input import MAX_PASTE, InputQueue
 from app.ui.pane_screen import PaneScreen
 from vm.terminal import wire, wire_view
-from vm.terminal.screen import Modifier, MouseAction, clamp_size
+from vm.terminal.screen import WHEEL_LINES, Modifier, MouseAction, clamp_size
+from vm.terminal.stream import TAKE
 from vm.terminal.wire import Down, Rate
 
 if TYPE_CHECKING:
@@ -26,7 +27,6 @@ REFUSE_S: Final = 2.0
 RESIZE_S: Final = 0.03
 """Seconds between two sizes for the worker, which reflows the scrollback for each."""
 
-WHEEL_LINES: Final = 3
 RATES = {"focused": Rate.FOCUSED, "visible": Rate.VISIBLE, "hidden": Rate.HIDDEN}
 ACTIONS = {
     "press": MouseAction.PRESS,
@@ -237,13 +237,9 @@ class PaneUser(PaneScreen):
     def take_over(self) -> None:
         """Ask the keeper for the terminal, now or as soon as it is reached again."""
         self._active = self._held = True
-        self._say(Down.HOLD, wire_view.BYTE.pack(1))
+        self._say(Down.HOLD, wire_view.BYTE.pack(TAKE))
 
     def scroll_by(self, lines: int) -> None:
         """Move the visible page, negative up."""
         if lines:
             self._say(Down.SCROLL, wire.SIGNED.pack(max(-(1 << 30), min(lines, 1 << 30))))
-
-    def scroll_to_end(self) -> None:
-        """Follow the newest output again."""
-        self._say(Down.SCROLL, wire.SIGNED.pack(0))

@@ -96,10 +96,7 @@ class Player:
 
     def read(self, seed: random.Random) -> None:
         """Take text out."""
-        columns, rows = self.engine.size
         self.engine.text(scrollback=seed.random() < 0.2)
-        ends = [(seed.randrange(-3, columns + 3), seed.randrange(-3, rows + 3)) for _ in "se"]
-        self.engine.selection_text(ends[0], ends[1], rectangle=seed.random() < 0.5)
 
     def type(self, seed: random.Random) -> None:
         """Press keys, paste, move the mouse."""

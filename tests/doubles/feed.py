@@ -39,7 +39,6 @@ class FakeFeed:
         self.view = View()
         self.progress: tuple[int, int] | None = None
         self.mirrored = False
-        self.pasting = 0
         self.marked: dict[int, tuple[Mark, ...]] = {}
         self.links: dict[tuple[int, int], str] = {}
         self.selected = ""
@@ -85,9 +84,6 @@ class FakeFeed:
     def send_key(self, key: str, character: str | None) -> None:
         self.calls.append(("key", key))
 
-    def send_text(self, text: str) -> None:
-        self.calls.append(("text", text))
-
     def send_paste(self, text: str) -> None:
         self.calls.append(("paste", text))
 
@@ -99,9 +95,6 @@ class FakeFeed:
 
     def scroll_by(self, lines: int) -> None:
         self.calls.append(("scroll", lines))
-
-    def scroll_to_end(self) -> None:
-        self.calls.append(("scroll", 0))
 
     def select(self, x: int, y: int, unit: Unit, *, block: bool = False) -> None:
         self.calls.append(("select", x, y, unit, block))
@@ -132,9 +125,6 @@ class FakeFeed:
 
     def take_over(self) -> None:
         self.calls.append(("take_over",))
-
-    def cancel_paste(self) -> None:
-        self.calls.append(("cancel_paste",))
 
     def told(self, kind: str) -> list[object]:
         """The arguments of all calls of one kind."""

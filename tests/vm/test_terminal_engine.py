@@ -344,14 +344,11 @@ def test_a_storm_of_resizes() -> None:
         assert (frame.columns, frame.height) == terminal.size
 
 
-def test_text_and_selections() -> None:
+def test_text_of_the_page_and_of_all_rows() -> None:
     terminal = engine(40, 10)
     terminal.feed(b"first line\r\n" + b"w" * 50 + b"\r\nlast")
     assert terminal.text().splitlines() == ["first line", "w" * 40, "w" * 10, "last"]
     assert terminal.text(scrollback=True).splitlines() == ["first line", "w" * 50, "last"]
-    assert terminal.selection_text((6, 0), (9, 0)) == "line"
-    assert terminal.selection_text((0, 0), (1, 1), rectangle=True) == "fi\nww"
-    assert terminal.selection_text((-5, -1), (999, 99)).startswith("first line")
 
 
 def test_snapshot_is_the_engines_own_state() -> None:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from tests.doubles.engines import engine
 from tests.doubles.noise import noise
 from vm.terminal.cell_text import safe_cluster
+from vm.terminal.screen import Unit
 from vm.terminal.wire_frame import pack_frame, unpack_frame
 
 
@@ -89,7 +90,9 @@ def test_frames_of_noise_at_any_size_survive_the_wire(number: int) -> None:
         terminal.scroll(seed.randrange(-20, 20))
         frame = terminal.frame(full=seed.random() < 0.1)
         assert unpack_frame(pack_frame(step, frame)) == (step, frame)
-    assert terminal.selection_text((0, 0), (19, 4)) is not None
+    terminal.select(0, 0, Unit.CELL)
+    terminal.select_to(19, 4)
+    terminal.selected_text()
     terminal.snapshot()
 
 

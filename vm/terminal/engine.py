@@ -99,12 +99,6 @@ class VTEngine(Protocol):
         """Return the active screen (with all of its scrollback) as plain text."""
         ...
 
-    def selection_text(
-        self, start: tuple[int, int], end: tuple[int, int], *, rectangle: bool = False
-    ) -> str:
-        """Return the text between two cells of the visible page, soft wraps joined."""
-        ...
-
     @property
     def view(self) -> ViewState:
         """What the user does with the page."""

@@ -72,12 +72,8 @@ class CopyMode:
 
     def rows(self, *, full: bool) -> dict[int, Row]:
         """Return the rows of the page that changed since last time, or all."""
-        self.show()
-        return self.reader.changed(full=full)
-
-    def show(self) -> None:
-        """Put the engine's visible page where copy mode's is."""
         self.terminal.scroll_to(self._view.top)
+        return self.reader.changed(full=full)
 
     def cursor(self) -> Cursor:
         """Return the copy cursor on the page."""

@@ -10,9 +10,9 @@ from vm.terminal.ghostty import EngineFailed
 from vm.terminal.ghostty_clone import CONTINUATION_BYTES
 from vm.terminal.ghostty_page import GhosttyPage
 from vm.terminal.ghostty_terminal import Terminal
-from vm.terminal.keys import PASTE_MODE, Encoder
+from vm.terminal.keys import Encoder
 from vm.terminal.palette import TerminalPalette
-from vm.terminal.paste import Paste
+from vm.terminal.paste import PASTE_MODE, Paste
 from vm.terminal.pieces import Pieces, fixed_width
 from vm.terminal.screen import Happenings, clamp_size
 

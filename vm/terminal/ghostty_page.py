@@ -140,22 +140,6 @@ class GhosttyPage:
         chosen = self._grid.selection("ACTIVE", (0, 0), last, block=False)
         return self._grid.text(chosen, unwrap=False)
 
-    def selection_text(
-        self, start: tuple[int, int], end: tuple[int, int], *, rectangle: bool = False
-    ) -> str:
-        """Return the text between two cells of the visible page."""
-        first, last = (self._inside(cell) for cell in (start, end))
-        grid = self._grid
-        if self._copy is not None:
-            self._copy.show()
-            grid = self._copy.grid
-        chosen = grid.selection("VIEWPORT", first, last, block=rectangle)
-        return grid.text(chosen, unwrap=True)
-
-    def _inside(self, cell: tuple[int, int]) -> tuple[int, int]:
-        columns, rows = self._wanted
-        return max(0, min(cell[0], columns - 1)), max(0, min(cell[1], rows - 1))
-
     def selected_text(self) -> str:
         """Return the selection's text."""
         return self._selection.text() if self._copy is None else self._copy.selected_text()

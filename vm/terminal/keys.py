@@ -1,4 +1,4 @@
-"""Keys, pastes, mouse and focus as the bytes that a guest expects.
+"""Keys, mouse and focus as the bytes that a guest expects (pastes: `paste`).
 
 Three encoders share the work. A guest that pushed kitty flags gets what the engine's encoder says;
 so does any guest for keys whose sequences are the same everywhere (arrows, function keys). For a
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from vm.terminal.ghostty import CELL_HEIGHT, CELL_WIDTH
 from vm.terminal.key_names import SILENT, Key, parse, xterm_bits
 from vm.terminal.key_plain import Plain, plain
-from vm.terminal.screen import MOUSE_MODES, Mode, Modifier, MouseAction
+from vm.terminal.screen import MOUSE_MODES, WHEEL_LINES, Mode, Modifier, MouseAction
 
 if TYPE_CHECKING:
     from vm.terminal.ghostty import Ghostty
@@ -37,10 +37,7 @@ RESETS = (b"\x1bc", b"\x1b[!p")
 
 MODIFIED = re.compile(rb";(\d+)")
 
-CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
-"""What no paste may hold: a guest would take it for a key or for the end of the paste."""
-
-PASTE_MODE, FOCUS_MODE = 2004, 1004
+FOCUS_MODE = 1004
 ALT_MODE, BACKSPACE_MODE, CURSOR_MODE = 1036, 67, 1
 
 
@@ -148,17 +145,7 @@ class Encoder:
     def _taken(self, done: int) -> bytes:
         return bytes(self.ffi.buffer(self._out, self._written[0])) if done == 0 else b""
 
-    # -- paste, focus, mouse -----------------------------------------------------------------
-
-    def paste(self, text: str) -> bytes:
-        """Return a paste: line ends as Enter, no other control characters, marks if wanted."""
-        bracketed = self.terminal.mode(PASTE_MODE)
-        data = CONTROLS.sub(" ", text.replace("\r\n", "\n")).encode("utf-8", "replace")
-        if not data:
-            return b""
-        source = self.ffi.new("char[]", data)  # the engine changes it in place
-        call = functools.partial(self.lib.ghostty_paste_encode, source, len(data), bracketed)
-        return self.terminal.filled(call, "a paste")
+    # -- focus, mouse ------------------------------------------------------------------------
 
     def focus(self, focused: bool) -> bytes:
         """Return the focus report, if the guest wants one."""
@@ -215,7 +202,7 @@ class Encoder:
             if not modes & Mode.ALTERNATE_SCROLL:
                 return b""
             up = event.action is MouseAction.SCROLL_UP
-            return self.key("up" if up else "down", None) * 3
+            return self.key("up" if up else "down", None) * WHEEL_LINES
         return None
 
 

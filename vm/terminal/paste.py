@@ -12,8 +12,9 @@ CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 """What no paste may hold: a guest would take it for a key or for the end of the paste. Without the
 escape character there is no end mark either, whole or cut in two."""
 
+PASTE_MODE = 2004
 BEGIN, END = b"\x1b[200~", b"\x1b[201~"
-"""The marks of bracketed paste (mode 2004)."""
+"""Bracketed paste: the private mode that asks for it, and its marks."""
 
 
 class Paste:

@@ -212,6 +212,10 @@ class MouseEvent(NamedTuple):
     modifiers: Modifier
 
 
+WHEEL_LINES = 3
+"""Rows that one notch of the wheel moves the page by; on the alternate screen, arrow keys."""
+
+
 class Unit(enum.IntEnum):
     """What a mouse selection grows by."""
 

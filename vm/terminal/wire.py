@@ -10,7 +10,7 @@ blindly. Nothing is ever unpickled.
 Down (to the worker): OPEN (one descriptor of a connected `pane.sock` rides along), CLOSE, RESIZE,
 KEY, TEXT, PASTE, MOUSE, FOCUS, SCROLL, ACK, RATE, ACTIVE, PALETTE, COPY, SELECT, COPY_MODE, MOVE,
 MARK, SEARCH, FIND, HOLD, NAME.
-Up: HELLO, FATAL, FRAME, STATE, TITLE, FOLDER, BELL, CLIPBOARD, NOTIFY, PROGRESS, COPIED, ROOM,
+Up: HELLO, FATAL, FRAME, STATE, TITLE, FOLDER, BELL, CLIPBOARD, NOTIFY, PROGRESS, COPIED, PASSED,
 HOLDER, PROGRAM.
 Frames are laid out in `wire_frame`, what belongs to copy mode, search and pasting in `wire_view`.
 """
@@ -40,7 +40,8 @@ MAX_PANES = 256
 MAX_TEXT = 1 << 20
 """Longest pasted or copied-on-request text in bytes."""
 
-PRINTABLE_TRASH = re.compile("[\\x00-\\x1f\\x7f-\\x9f]")
+CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+"""Control characters other than tab and line feed."""
 
 
 class Down(enum.IntEnum):
@@ -84,7 +85,7 @@ class Up(enum.IntEnum):
     NOTIFY = 72
     PROGRESS = 73
     COPIED = 74
-    ROOM = 75
+    PASSED = 75
     HOLDER = 76
     PROGRAM = 77
 
@@ -113,8 +114,7 @@ class Copy(enum.IntEnum):
 
     SCREEN = 0
     ALL = 1
-    RANGE = 2
-    SELECTION = 3
+    SELECTION = 2
 
 
 class WireError(GuestProtocol):
@@ -150,11 +150,11 @@ SIGNED = struct.Struct("<i")
 NUMBER = struct.Struct("<I")
 MOUSE = struct.Struct("<BHHBB")
 """Action, x, y, button, modifiers."""
-COPY = struct.Struct("<IBHHHHB")
-"""Request, what (see `Copy`), from x, y, to x, y, rectangle: the last five for a range."""
-ROOM = struct.Struct("<II")
+COPY = struct.Struct("<IB")
+"""Request, and which text (see `Copy`)."""
+PASSED = NUMBER
 """How many KEY, TEXT, PASTE and MOUSE messages were passed on by the keeper, or dropped (modulo
-2^32; counted from what NAME said, else from OPEN); and how many more bytes of input find room."""
+2^32; counted from what NAME said, else from OPEN)."""
 NAME = struct.Struct("<QI")
 """Which client the keeper is to count for, over all its connections, and what was taken so far."""
 HOLDER = struct.Struct("<BH")
@@ -236,7 +236,7 @@ def one_line(text: str, limit: int) -> str:
 
 def plain_text(text: str) -> str:
     """Return text without control characters other than tab and line feed."""
-    return "".join(c if c in "\t\n" or not PRINTABLE_TRASH.match(c) else " " for c in text)
+    return CONTROLS.sub(" ", text)
 
 
 # -- hello -----------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from vm.terminal.worker_pane import WorkerPane
 
 INPUT_KINDS = (Down.KEY, Down.TEXT, Down.PASTE, Down.MOUSE)
-"""Messages that are input, which is counted on its way (see `wire.ROOM`)."""
+"""Messages that are input, which is counted on its way (see `wire.PASSED`)."""
 
 VIEW_KINDS = (Down.SELECT, Down.COPY_MODE, Down.MOVE, Down.MARK, Down.SEARCH, Down.FIND)
 """Messages about what the user does with the page."""
@@ -29,8 +29,7 @@ def perform(pane: WorkerPane, kind: int, payload: bytes) -> None:
     elif kind == Down.ACK:
         pane.ack(*wire.exactly(wire.NUMBER, payload))
     elif kind == Down.SCROLL:
-        (lines,) = wire.exactly(wire.SIGNED, payload)
-        pane.scroll(lines or None)
+        pane.scroll(*wire.exactly(wire.SIGNED, payload))
     elif kind in VIEW_KINDS:
         _look(pane, kind, payload)
     else:
@@ -86,9 +85,9 @@ def _configure(pane: WorkerPane, kind: int, payload: bytes) -> None:
         columns, rows = wire.exactly(wire.PAIR, payload)
         pane.resize(columns, rows)
     elif kind == Down.FOCUS:
-        pane.focus(payload == b"\1")
+        pane.focus(_flag(payload))
     elif kind == Down.ACTIVE:
-        pane.set_active(payload == b"\1")
+        pane.set_active(_flag(payload))
     elif kind == Down.HOLD:
         (what,) = wire.exactly(wire_view.BYTE, payload)
         pane.hold(what)
@@ -96,7 +95,7 @@ def _configure(pane: WorkerPane, kind: int, payload: bytes) -> None:
         client, taken = wire.exactly(wire.NAME, payload)
         pane.name(client, taken)
     elif kind == Down.RATE:
-        pane.rate = unpack_rate(payload[0] if len(payload) == 1 else 255)
+        pane.rate = unpack_rate(*wire.exactly(wire_view.BYTE, payload))
     elif kind == Down.PALETTE:
         pane.engine.set_palette(unpack_palette(payload))
         pane.redraw()

@@ -8,7 +8,7 @@ import os
 from typing import TYPE_CHECKING
 
 from vm.terminal import stream, wire
-from vm.terminal.screen import MouseAction
+from vm.terminal.screen import WHEEL_LINES, MouseAction
 from vm.terminal.wire import PaneState, Up
 from vm.terminal.wire_view import Paste
 from vm.terminal.worker_news import News
@@ -26,8 +26,6 @@ MAX_INPUT = 4 << 20
 MAX_REPLIES = 256 << 10
 """Bytes that may wait before the engine's answers are dropped: they must not take the room that
 the user's keys need."""
-
-WHEEL_LINES = 3
 
 
 class Passage:
@@ -166,11 +164,10 @@ class PaneInput:
         """Whether the screen is to be told of input that was passed on."""
         return self.passage.done != self._told_done and not self.passage.awaited
 
-    def tell_room(self) -> None:
+    def tell_passed_on(self) -> None:
         """Tell it."""
         self._told_done = self.passage.done
-        room = max(0, MAX_INPUT - self.passage.waiting)
-        self.news.add(Up.ROOM, wire.ROOM.pack(self.passage.done, room))
+        self.news.add(Up.PASSED, wire.PASSED.pack(self.passage.done))
 
     # -- input -------------------------------------------------------------------------------
 
@@ -217,12 +214,9 @@ class PaneInput:
 
     # -- the page ----------------------------------------------------------------------------
 
-    def scroll(self, lines: int | None) -> None:
-        """Move the page, or show the newest output when None."""
-        if lines is None:
-            self.engine.scroll_to_end()
-        else:
-            self.engine.scroll(lines)
+    def scroll(self, lines: int) -> None:
+        """Move the page, negative up."""
+        self.engine.scroll(lines)
         self.touch()
 
     def touch(self) -> None:

@@ -123,8 +123,8 @@ class PaneOutput(PaneInput):
     def _feed(self, payload: bytes) -> int:
         """Feed the next piece of the first output that waits; return how many bytes it had.
 
-        A few bytes can ask for much work (a switch to 132 columns wraps all rows anew), so pieces
-        get small when they take long.
+        A few bytes can ask for much work (to repeat a character 65,535 times), so pieces get small
+        when they take long.
         """
         begin = time.monotonic()
         most = REPLAY_PIECE if self._replaying else PIECE
@@ -172,7 +172,7 @@ class PaneOutput(PaneInput):
     def _say_live(self) -> None:
         self._quiet = False
         if self.passed_on:
-            self.tell_room()
+            self.tell_passed_on()
         if not self._ended:
             self.news.state(PaneState.LIVE, 0)
 

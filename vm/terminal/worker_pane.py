@@ -79,7 +79,7 @@ class WorkerPane(PaneOutput):
             self._working = self.engine.work(WORK)
             self._dirty = True
         if self.passed_on:
-            self.tell_room()
+            self.tell_passed_on()
         parts = self.news.take(now)
         if now >= self._frame_due():
             parts.append(self._frame(now))
@@ -101,10 +101,8 @@ class WorkerPane(PaneOutput):
 
     def copy(self, payload: bytes) -> bytes:
         """Answer a request for text."""
-        request, what, x0, y0, x1, y1, rectangle = wire.exactly(wire.COPY, payload)
-        if what == Copy.RANGE:
-            text = self.engine.selection_text((x0, y0), (x1, y1), rectangle=bool(rectangle))
-        elif what == Copy.SELECTION:
+        request, what = wire.exactly(wire.COPY, payload)
+        if what == Copy.SELECTION:
             text = self.engine.selected_text()
         else:
             text = self.engine.text(scrollback=what == Copy.ALL)

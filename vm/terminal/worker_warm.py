@@ -31,7 +31,6 @@ def warm_up(ghostty: Ghostty) -> None:
     engine.scroll(-1)
     engine.scroll_to_end()
     engine.text(scrollback=True)
-    engine.selection_text((0, 0), (3, 0))
     _select(engine)
     _copy(engine)
     engine.snapshot()
