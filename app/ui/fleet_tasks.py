@@ -14,15 +14,32 @@ from app.ui.fleet_view import FleetView
 from app.ui.messages import SessionStarted, TaskDone, TaskFailed
 from app.ui.speaking import Choice
 from snapshot.safe_text import safe_name
+from vm.machine.accel import EMULATED
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
+    from collections.abc import Awaitable, Sequence
 
     from app.protocol import SessionInfo
 
 
 class FleetTasks(FleetView):
     """What can be done with a session as a whole."""
+
+    _emulated: frozenset[str] | None = None
+    """Sessions that are known to be emulated; None until the first look at the fleet."""
+    _told_emulated = False
+
+    def show_sessions(self, sessions: Sequence[SessionInfo]) -> None:
+        """Show the sessions; the first one that starts and is emulated says why, once."""
+        super().show_sessions(sessions)
+        why = {info.id: told for info in sessions for told in info.notices if EMULATED in told}
+        fresh = [
+            why[key] for key in why if self._emulated is not None and key not in self._emulated
+        ]
+        self._emulated = frozenset(why)
+        if fresh and not self._told_emulated and not self.asking:
+            self._told_emulated = True
+            self.say(safe_name(fresh[0]).text, "cloche doctor")
 
     def action_new(self) -> None:
         """Ask what to start."""

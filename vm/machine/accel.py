@@ -47,6 +47,9 @@ KILL_PATIENCE_S = 1.0
 LAST_WORDS = b"Unable to mount root fs"
 """What a kernel without a disk says last, when processors, timers and interrupts have worked."""
 
+EMULATED = "Guests are emulated and therefore slow"
+"""How the notice begins that no wish but a lack chose emulation."""
+
 _BY_NAME: dict[str, Accelerator] = {"kvm": "kvm", "tcg": "tcg"}
 _PROBE_OUTPUT = 262144
 _QUOTED = 160
@@ -115,7 +118,7 @@ async def choose(
     verdict = await kvm_verdict(kernel, cache, binary)
     if verdict.works:
         return Choice("kvm")
-    return Choice("tcg", f"Guests are emulated and therefore slow, because {verdict.why}.")
+    return Choice("tcg", f"{EMULATED}, because {verdict.why}.")
 
 
 async def kvm_verdict(
