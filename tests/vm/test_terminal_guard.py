@@ -45,6 +45,14 @@ ENDINGS = {
     "the saved wrap comes back": "\x1b[1;24r\x1b[26;40He\u0301\x1b7\x1b[H\x1b8\u0e33",
     "a character repeated into the cell":
         "\x1b[1;24r\x1b[26;40He\u0301\x1b7\x1b[H\u0e33\x1b8\x1b[b",
+    "a control character in the margins' sequence":
+        "\x1b[1\r;24r\x1b[2\x006;40He\u0301\u0e33",
+    "a control character after the escape":
+        "\x1b\x00[1;24r\x1b\x0b[26;40He\u0301\u0e33",
+    "a control of eight bits in a sequence":
+        "\x1b[7\u011b1;24r\x1b(\u011b26;40He\u0301\u0e33",
+    "a control of eight bits in a string":
+        "\x1b_G\u011b1;24r\x1b^\u011b26;40H\x1b\\e\u0301\u0e33",
 }  # fmt: skip
 
 
@@ -113,13 +121,52 @@ def test_pieces_that_end_within_a_character_wait_for_the_rest() -> None:
         (b"\x80\x80\x80", b""),
         (b"x\x1b[12", b"\x1b[12"),
         (b"x\x1b[?25", b"\x1b[?25"),
-        (b"x\x1b[" + b"1" * 50, b""),
+        (b"x\x1b(", b"\x1b("),
+        (b"x\x1b[" + b"1" * 500, b"\x1b[" + b"1" * 254),
         (b"x\x1b]0;t", b""),
     ],
 )
 def test_what_waits_is_short(data: bytes, left: bytes) -> None:
-    found = pieces.UNFINISHED.search(data)
-    assert (found[0] if found else b"") == left
+    joined = pieces.Pieces()
+    shown = joined.whole(data)
+    assert data.startswith(shown)
+    assert joined.whole(b"z") == left + b"z"
+
+
+@pytest.mark.parametrize(
+    ("data", "told"),
+    [
+        ("^[1\n;3r", "\n^[1;3r"),
+        ("^\0[?\t40\x7fh", "\0\t^[?40h"),
+        ("^[1;\u011b3r", "^[1;3r"),
+        ("^(\u011bB\u011b", "^(B\u011b"),
+        ("^\u011b[?40h", "^[?40h"),
+        ("^_G\u011b1;3r\u011b^\\\u011b", "^_G1;3r^\\\u011b"),
+        ("^P\u011b1;3r\x18\u011b", "^P1;3r\x18\u011b"),
+        ("^]0;\u011b\a\u011b", "^]0;\u011b\a\u011b"),
+        ("^7\n^=\u011b^[m\n^[1m\u011b", "^7\n^=\u011b^[m\n^[1m\u011b"),
+        ("^[1\x18\n^[1^[2\n", "^[1\x18\n^[1\n^[2"),
+    ],
+)
+@pytest.mark.parametrize("step", [1, 2, 3, 1000])
+def test_sequences_are_told_in_one_way(data: str, told: str, step: int) -> None:
+    """So that whoever looks for them finds what the engine will obey."""
+    joined, sent = pieces.Pieces(), data.replace("^", "\x1b").replace("\x7f", "").encode()
+    found = b"".join(joined.whole(sent[at : at + step]) for at in range(0, len(sent), step))
+    found += joined.whole(b"\x18")
+    assert found == told.replace("^", "\x1b").encode() + b"\x18"
+
+
+@pytest.mark.parametrize("end", [b"h", b"\0h"])
+@pytest.mark.parametrize("step", [1, 7, 2048, 16_384])
+def test_numbers_of_any_length_are_no_error(end: bytes, step: int) -> None:
+    data = b"\x1b[?40" + b"0" * 9000 + b";3" + end + b"\x1b[?" + b"0" * 9000 + b"40;3h"
+    terminal = engine(80, 24)
+    for at in range(0, len(data), step):
+        terminal.feed(data[at : at + step])
+    terminal.feed(b"\x1b[?3h\x1bcstill here")
+    assert lines(terminal)[0] == "still here"
+    assert terminal.size == (80, 24)
 
 
 @pytest.mark.parametrize(
@@ -132,6 +179,8 @@ def test_what_waits_is_short(data: bytes, left: bytes) -> None:
         ("^[?1040h", "^[?1040h"),
         ("^[?;h40", "^[?;h40"),
         ("^[?40l", "^[?40l"),
+        ("^[?4" + "0" * 5000 + "h", "^[?4" + "0" * 5000 + "h"),
+        ("^[?" + "0" * 5000 + "40h", ""),
     ],
 )
 def test_no_guest_asks_for_another_width(asked: str, passed: str) -> None:
