@@ -136,6 +136,8 @@ class Client:
         while self._input_bytes + len(data) + OVERHEAD > MAX_INPUT:
             self._input_changed.clear()
             await self._input_changed.wait()
+        if counted and self.count is None:
+            return  # left in the socket by a client that came back on another connection
         self._input.append((data, counted))
         self._input_bytes += len(data) + OVERHEAD
         self._input_changed.set()

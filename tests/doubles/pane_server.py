@@ -216,6 +216,8 @@ class PaneServer:
                 self._tasks.discard(task)
 
     def _typed(self, kind: str, payload: bytes, writer: asyncio.StreamWriter) -> None:
+        if kind == "M" and self.program is not None and writer not in self._names:
+            return  # left in the socket by a client that came back on another connection
         self.typed += payload
         if self._pty >= 0:
             os.write(self._pty, payload)
@@ -227,9 +229,10 @@ class PaneServer:
     def _named(self, name: int, count: int, writer: asyncio.StreamWriter) -> None:
         if self.program is None:
             return
-        self._names[writer] = name
         count = self.counts.setdefault(name, count)
         self.untaken = [it for it in self.untaken if self._names.get(it[0]) != name]
+        self._names = {it: other for it, other in self._names.items() if other != name}
+        self._names[writer] = name
         writer.write(frame("T", struct.pack("<II", count, 0)))
 
     async def _receive(self, kind: str, payload: bytes, writer: asyncio.StreamWriter) -> None:
