@@ -15,6 +15,11 @@ if TYPE_CHECKING:
     from textual.app import App
 
 
+LEAST_CONTRAST = 0.25
+"""Difference of brightness (0 … 1) from which text in one of the terminal's own colours is readable
+on the ground of a chosen line; blue, red and green on blue are below it."""
+
+
 class Paint:
     """Turns token names into Rich styles and keeps them.
 
@@ -35,6 +40,15 @@ class Paint:
         """Return the colour that a token stands for."""
         return Color.parse(self._tokens[token])
 
+    def _text(self, token: str, on: str) -> Color:
+        """Return a text's colour: the usual one where its own is not seen on a chosen line."""
+        text, ground = self.color(token), self.color(on)
+        if on != "selection":
+            return text
+        own = all(one.ansi is not None and one.ansi >= 0 for one in (text, ground))
+        hidden = own and abs(text.brightness - ground.brightness) < LEAST_CONTRAST
+        return self.color("foreground") if hidden else text
+
     def __call__(self, token: str = "foreground", on: str = "background", how: str = "") -> Style:
         """Return the style with `token` as text colour on `on`; `how` holds letters b u d s r.
 
@@ -44,7 +58,7 @@ class Paint:
         found = self._styles.get(key)
         if found is None:
             found = self._styles[key] = Style(
-                color=self.color(token).rich_color,
+                color=self._text(token, on).rich_color,
                 bgcolor=self.color(on).rich_color,
                 bold="b" in how or None,
                 underline="u" in how or None,

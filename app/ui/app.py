@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import locale
 import os
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, cast
 
 from textual import events, on, work
 from textual.app import App, SystemCommand
@@ -22,6 +22,7 @@ from app.ui.fleet_screen import FleetScreen
 from app.ui.help_screen import HelpScreen
 from app.ui.housekeeping import Housekeeping
 from app.ui.messages import SessionsArrived, TaskFailed
+from app.ui.plain import keep_plain
 from app.ui.review_screen import ReviewScreen
 from app.ui.theming import chosen_palette, install_themes
 from app.ui.turns import Turns
@@ -51,6 +52,10 @@ if TYPE_CHECKING:
 
 HOUSEKEEPING_SECONDS = 5
 """How often is looked whether it is time for a garbage collection."""
+
+
+DUMB = ("dumb", "unknown")
+"""Terminals that only print line by line; Rich takes them for 80x25 whatever their size is."""
 
 
 class ClocheApp(App[None], inherit_bindings=False):
@@ -105,6 +110,7 @@ class ClocheApp(App[None], inherit_bindings=False):
         self.sessions: tuple[SessionInfo, ...] = ()
         self.sessions_changed: Signal[tuple[SessionInfo, ...]] = Signal(self, "sessions")
         install_themes(self, theme)
+        keep_plain(cast("App[object]", self), self._filters)  # those that Textual itself chose
 
     def get_default_screen(self) -> Screen[None]:
         """Begin with the fleet."""
@@ -253,8 +259,15 @@ def glyphs_of_environment() -> Glyphs:
 def run_workstation(workspace: Path, *, paths: Paths | None = None) -> int:
     """Open the workstation on `workspace` and return its exit status when the user leaves.
 
-    Sessions go on when it ends. `paths` defaults to those of the environment.
+    Sessions go on when it ends. `paths` defaults to those of the environment. Raises AppError on a
+    terminal that cannot place a text on its screen.
     """
+    if os.environ.get("TERM") in DUMB:
+        raise AppError(
+            "usage",
+            f"The workstation needs a screen, and TERM={os.environ['TERM']} is none.",
+            "Take another terminal, or see: cloche ps, cloche attach, cloche changes",
+        )
     from app.config import load_config
     from app.paths import Paths as RealPaths
     from app.services.layouts import Layouts

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -60,10 +61,12 @@ def chosen_palette(wanted: str = "") -> Palette:
     """Return the palette that the user wants, else the one that this terminal can show.
 
     A terminal of sixteen colours gets its own: the nearest ones to ours would be the same black for
-    text and ground in places, and the agents' red and green would be neither.
+    text and ground in places, and the agents' red and green would be neither. So does one that is
+    to show none.
     """
     palettes = builtin_palettes()
     if wanted in palettes:
         return palettes[wanted]
     shown = Console(force_terminal=True, legacy_windows=False).color_system
-    return palettes[FEW_COLOURS if shown in ("standard", "windows") else DEFAULT]
+    few = shown in (None, "standard", "windows") or "NO_COLOR" in os.environ
+    return palettes[FEW_COLOURS if few else DEFAULT]
