@@ -96,7 +96,7 @@ COPY_KEYS: tuple[CopyKey, ...] = (
     CopyKey(tuple("123456789"), "count", "a number repeats the motion or search after it"),
     _mark("v space", "cells", "select characters"),
     _mark("V", "lines", "select lines"),
-    _mark("ctrl+v", "block", "select a rectangle"),
+    _mark("R ctrl+v", "block", "select a rectangle"),
     _mark("o", "swap", "go to the other end of the selection"),
     CopyKey(("y", "enter"), "copy", "copy what is selected, and leave"),
     CopyKey(("slash",), "search", "search down"),

@@ -28,6 +28,10 @@ class NoticeValue:
     level: Level = "info"
     whole: bool = False
     """Take up to half of the screen rather than leave out the end of the text."""
+    is_question: bool = False
+    """The next key answers it, so none closes it."""
+    of_agent: bool = False
+    """An agent brought it about, at a moment of its choice."""
 
 
 class NoticeLine(LineView):
@@ -42,6 +46,8 @@ class NoticeLine(LineView):
     def __init__(self, *, glyphs: Glyphs, id: str | None = None) -> None:
         super().__init__(glyphs=glyphs, id=id)
         self.value: NoticeValue | None = None
+        self.reach = ""
+        """What is pressed before a key of ours, such as `ctrl+g`, while an agent has the keys."""
         self._lines: list[list[Piece]] = []
 
     @dataclass
@@ -60,6 +66,12 @@ class NoticeLine(LineView):
         self.value = value
         self.set_class(value is not None, "-shown")
         self._lay_out(self.host.size.width)
+
+    def reach_by(self, keys: str) -> None:
+        """Say that our keys are reached by others before them, or at once (an empty text)."""
+        if keys != self.reach:
+            self.reach = keys
+            self._lay_out(self.host.size.width)
 
     def on_resize(self) -> None:
         """Wrap for the new width."""
@@ -108,11 +120,17 @@ class NoticeLine(LineView):
         return [(" " * (length - 1), self.paint(on="raised"))] if length else []
 
     def _keys(self) -> list[Piece]:
-        """Return what can be pressed at an error."""
-        if self.value is None or self.value.level != "error":
+        """Return what can be pressed at what stays until it is closed."""
+        value = self.value
+        if value is None or value.is_question or value.level not in ("error", "warning"):
             return []
         key, label = self.paint("accent", "raised", "b"), self.paint("muted", "raised")
-        return [("  enter", key), (" details  ", label), ("esc", key), (" close ", label)]
+        if self.reach:
+            return [(f"  {self.reach} esc", key), (" close ", label)]
+        close: list[Piece] = [("esc", key), (" close ", label)]
+        if value.level == "warning":
+            return [("  ", label), *close]
+        return [("  enter", key), (" details  ", label), *close]
 
     def draw_row(self, row: int, width: int) -> Strip:
         """Draw one of the lines."""

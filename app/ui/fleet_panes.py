@@ -69,7 +69,7 @@ class FleetPanes(WorkScreen):
     @property
     def slots(self) -> list[PaneSlot]:
         """The panes that have a session, in the order of their places."""
-        return self.stage.slots
+        return self.stage.slots if self.is_ready else []
 
     @property
     def current(self) -> SessionInfo | None:
@@ -116,7 +116,7 @@ class FleetPanes(WorkScreen):
         return self.low_wish if self.is_low else self.wish
 
     def room(self) -> tuple[int, int]:
-        """Return the stage's size without zoom and while nothing is said, in cells."""
+        """Return the stage's size without zoom, in cells."""
         width, height = self.size
         if width < RAIL_FROM:
             return width, height - BARS - 1  # the strip takes a line

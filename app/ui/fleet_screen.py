@@ -21,15 +21,24 @@ if TYPE_CHECKING:
     from textual.widget import Widget
 
 COPY_HINTS = [
-    Hint("h j k l", "move"),
     Hint("v", "select"),
-    Hint("V", "lines"),
     Hint("y", "copy"),
     Hint("/", "search"),
-    Hint("n", "next match"),
     Hint("q", "leave"),
+    Hint("n", "next"),
+    Hint("V", "lines"),
+    Hint("R", "block"),
+    Hint("hjkl", "move"),
 ]
-"""The keys that copy mode has most use for; help shows them all."""
+"""The keys of copy mode, those first that cannot be guessed; help shows them all."""
+
+SEARCH_HINTS = [
+    Hint("enter", "keep"),
+    Hint("esc", "end"),
+    Hint("up", "match above"),
+    Hint("down", "match below"),
+]
+"""The keys of the line in which a search is typed."""
 
 NEEDS_SESSION = (
     *("stop", "resume", "delete", "review", "enter_pane", "filter"),
@@ -110,6 +119,8 @@ class FleetScreen(FleetLayout):
         slot = self.slot_with_keys()
         if slot is None:
             return lead, hints
+        if slot.searching:
+            return ("search", "accent"), SEARCH_HINTS
         if slot.copying:
             return ("copy mode", "accent"), COPY_HINTS
         if slot.mirrored:
@@ -183,8 +194,10 @@ class FleetScreen(FleetLayout):
 
     @on(TerminalView.PrefixCancelled)
     def hide_prefix(self) -> None:
-        """Show where the keys go again."""
+        """Show where the keys go again; with escape, what is said is read."""
         self.set_prefix(False)
+        if self.focus_owner() and not self.asking:
+            self.action_dismiss_notice()
 
     @on(TerminalView.PrefixCommand)
     async def run_prefix_command(self, message: TerminalView.PrefixCommand) -> None:

@@ -107,6 +107,11 @@ class PaneSlot(Vertical):
         return isinstance(self._view, TerminalView) and self._view.copying
 
     @property
+    def searching(self) -> bool:
+        """True while a search is typed: the keys go into its line."""
+        return isinstance(self._view, TerminalView) and self._view.copying_mode.line is not None
+
+    @property
     def mirrored(self) -> bool:
         """True while another client holds the terminal and this one only watches."""
         return self.feed is not None and self.feed.mirrored

@@ -113,7 +113,7 @@ class PaneStage(Widget):
     def boxes_in(self, size: Size) -> dict[str, tuple[int, int, int, int]]:
         """Return each session's rectangle on a stage of some size."""
         fitting = shape_of(len(self.places), size.width, size.height) if self.places else None
-        if fitting is not None:  # else a notice takes a line: the shape stays as it was
+        if fitting is not None:  # else it is being made smaller: the shape stays as it was
             self._shape = fitting
         if self._shape.rows * self._shape.columns < len(self.places):
             self._shape = Shape(len(self.places), 1)

@@ -98,7 +98,7 @@ class SpeakingScreen(Screen[None]):
         """
         self._choices = choices
         self._answers_from = time.monotonic() + DEAF_SECONDS if read_first else 0.0
-        self._show(NoticeValue(text, level=level))
+        self._show(NoticeValue(text, level=level, is_question=True))
         self.refresh_keys()
 
     def close_question(self) -> None:
@@ -112,14 +112,23 @@ class SpeakingScreen(Screen[None]):
         """True while a question is open."""
         return self._choices is not None
 
-    def say(self, text: str, hint: str = "", level: Level = "info", *, whole: bool = False) -> None:
+    def say(
+        self,
+        text: str,
+        hint: str = "",
+        level: Level = "info",
+        *,
+        whole: bool = False,
+        of_agent: bool = False,
+    ) -> None:
         """Say a sentence in the notice line; an error stays until it is closed.
 
-        `whole`: rather take half of the screen than leave out the end.
+        `whole`: rather take half of the screen than leave out the end. `of_agent`: an agent brought
+        it about, not the user.
         """
         if self._choices is not None:
             return
-        self._show(NoticeValue(text, hint, level, whole))
+        self._show(NoticeValue(text, hint, level, whole, of_agent=of_agent))
         self._error_since = time.monotonic()
         if level in ("info", "done"):
             value = self.query_one("#notice", NoticeLine).value
@@ -138,6 +147,23 @@ class SpeakingScreen(Screen[None]):
 
     def _show(self, value: NoticeValue | None) -> None:
         self.query_one("#notice", NoticeLine).show(value)
+        self.lift_notice()
+
+    def needs_key_line(self) -> bool:
+        """Tell whether the last line has to be read now, so that no notice may lie over it.
+
+        It has to when an agent brought the notice about while one has the keys: no agent hides from
+        the user whose they are.
+        """
+        value = self.notice
+        hides = value is not None and value.of_agent and bool(self.focus_owner())
+        return self._choices is not None or hides
+
+    def lift_notice(self) -> None:
+        """Let the notice lie over the last line or above it, and say how it is closed now."""
+        notice = self.query_one("#notice", NoticeLine)
+        notice.set_class(self.needs_key_line(), "-lifted")
+        notice.reach_by(self.cloche.prefix_name if self.focus_owner() else "")
 
     @property
     def notice(self) -> NoticeValue | None:

@@ -100,7 +100,7 @@ class TerminalEvents(FleetTasks):
         if isinstance(screen, SpeakingScreen):
             said = screen.notice
             if said is None or said.level not in ("warning", "error"):
-                screen.say(text, hint)
+                screen.say(text, hint, of_agent=True)
 
     # What has been seen
 

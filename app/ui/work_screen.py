@@ -10,6 +10,7 @@ from textual.binding import Binding, BindingType
 from app.ui.fleet_facts import top_bar_value
 from app.ui.speaking import SpeakingScreen
 from widgets.key_bar import Hint, KeyBar
+from widgets.line_bar import LineBar
 from widgets.notice import NoticeLine
 from widgets.top_bar import TopBar
 
@@ -133,8 +134,14 @@ class WorkScreen(SpeakingScreen):
                 hints[binding.action] = Hint(shown, binding.description, binding.action, enabled)
         return list(hints.values())
 
+    def needs_key_line(self) -> bool:
+        """Tell whether the answers, the keys after the prefix, or what is typed stand there."""
+        typing = any(line.is_open for line in self.query(LineBar))
+        return self._prefix or typing or super().needs_key_line()
+
     def refresh_keys(self) -> None:
         """Show the keys that work now."""
+        self.lift_notice()
         bar = self.query_one("#keys", KeyBar)
         if self._choices is not None:
             bar.show([Hint(key_name(k), c.label) for k, c in self._choices.items()])
