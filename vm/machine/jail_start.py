@@ -68,7 +68,11 @@ async def _inmate(guard: Process, listening: int) -> Process:
 
 
 async def _child(listening: int) -> int:
-    """Read QEMU's pid off the pipe. Raises ProcessLookupError when it does not come."""
+    """Read QEMU's pid off the pipe. Raises ProcessLookupError when it does not come.
+
+    It is read to its end: bubblewrap writes in several pieces, and a pipe that is closed under it
+    would kill it half-way.
+    """
     loop = asyncio.get_running_loop()
     said, ready = b"", asyncio.Event()
     loop.add_reader(listening, ready.set)
@@ -78,16 +82,17 @@ async def _child(listening: int) -> int:
                 await ready.wait()
                 ready.clear()
                 chunk = _read(listening)
-                said += chunk or b""
-                if found := _PID.search(said):
-                    return int(found[1])
                 if chunk == b"":
                     break
+                said += chunk or b""
     except TimeoutError:
-        pass  # it hangs: the caller ends it
+        said = b""  # it hangs: the caller ends it
     finally:
         loop.remove_reader(listening)
-    raise ProcessLookupError("bubblewrap started nothing")
+    found = _PID.search(said)
+    if found is None:
+        raise ProcessLookupError("bubblewrap started nothing")
+    return int(found[1])
 
 
 def _read(descriptor: int) -> bytes | None:
