@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.doubles.engines import cache_folder, ghostty
-from vm.terminal import abi
-from vm.terminal.ghostty import CELL_BITS, STRUCTS, Ghostty
+from vm.terminal import abi, cell_text, ghostty_rows, ghostty_styles, screen
+from vm.terminal import ghostty as library
+from vm.terminal.cell_text import CELL_BITS
+from vm.terminal.ghostty import STRUCTS, Ghostty
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -140,3 +142,22 @@ def test_every_struct_we_use_is_one_that_the_library_describes() -> None:
     ):
         assert it.ffi.sizeof(ours) == told[theirs]["size"]
         assert it.ffi.alignof(ours) == told[theirs]["align"]
+
+
+def test_the_numbers_that_we_know_by_heart_are_the_librarys() -> None:
+    lib = ghostty().lib
+    ours = {
+        "SUCCESS": library.SUCCESS,
+        "OUT_OF_SPACE": library.NO_SPACE,
+        "CELL_CONTENT_CODEPOINT_GRAPHEME": cell_text.CLUSTER,
+        "CELL_CONTENT_BG_COLOR_PALETTE": cell_text.FILL_INDEX,
+        "CELL_WIDE_WIDE": cell_text.WIDE,
+        "CELL_WIDE_SPACER_TAIL": cell_text.TAIL,
+        "CELL_WIDE_SPACER_HEAD": cell_text.SPACER,
+        "RENDER_STATE_DIRTY_FULL": ghostty_rows.DIRTY_FULL,
+        "STYLE_COLOR_PALETTE": ghostty_styles.BY_INDEX,
+        "STYLE_COLOR_RGB": ghostty_styles.BY_RGB,
+        "RENDER_STATE_CURSOR_VISUAL_STYLE_BAR": screen.CursorShape.BAR,
+        "RENDER_STATE_CURSOR_VISUAL_STYLE_BLOCK_HOLLOW": screen.CursorShape.HOLLOW,
+    }
+    assert {name: getattr(lib, f"GHOSTTY_{name}") for name in ours} == ours

@@ -16,9 +16,30 @@ from typing import NamedTuple
 
 from vm.terminal.screen import MAX_CLUSTER_TEXT
 
+CELL_BITS = {
+    "content_tag": (0, 2),
+    "content": (2, 24),
+    "style_id": (26, 16),
+    "wide": (42, 2),
+    "hyperlink": (45, 1),
+}
+"""Fields of a packed cell (first bit, width); the library is asked for them when it is loaded."""
+
+CONTENT_SHIFT, STYLE_SHIFT, WIDE_SHIFT, LINK_SHIFT = (
+    CELL_BITS[name][0] for name in ("content", "style_id", "wide", "hyperlink")
+)
+TAG, POINT, STYLE = 0x3, 0x1FFFFF, 0xFFFF
+"""Masks of fields: what a cell holds, its code point (the low bits of `content`), its style."""
+
+CLUSTER, FILL_INDEX = 1, 2
+"""Tags: several code points; from here on a background colour without text (by index, by RGB)."""
+
 WIDE, TAIL, SPACER = 1, 2, 3
-"""Cell kinds: first and second half of a wide character; the last cell of a row that one would not
-fit in."""
+"""Kinds in `wide`: first and second half of a wide character; the last cell of a row that one would
+not fit in."""
+
+SPECIAL = TAG | 3 << WIDE_SHIFT
+"""Bits of a cell that are set unless it holds one narrow character."""
 
 LONG_DASHES = "\u2e3a\u2e3b"
 """Two or three dashes long as drawn, one or two cells as terminals count."""
@@ -40,7 +61,7 @@ class Masks(NamedTuple):
 def masks(width: int) -> Masks:
     """Return the fields of `width` cells side by side in one number."""
     one = int.from_bytes(b"\1\0\0\0\0\0\0\0" * width, "little")
-    return Masks(one * 3 | one * (3 << 42), one * 0x1FFFFF, one * (0xFFFF << 26), one << 45)
+    return Masks(one * SPECIAL, one * POINT, one * (STYLE << STYLE_SHIFT), one << LINK_SHIFT)
 
 
 def _is_plumbing(character: str) -> bool:
@@ -88,7 +109,7 @@ def plain_text(number: int, width: int) -> str | None:
     fields = masks(width)
     if number & fields.special:
         return None
-    points = (number >> 2 & fields.point).to_bytes(width * 8, "little")
+    points = (number >> CONTENT_SHIFT & fields.point).to_bytes(width * 8, "little")
     text = points.decode("utf-32-le", "replace")[::2].replace("\0", " ")
     return text if text.isprintable() else None
 
@@ -107,10 +128,10 @@ def cell_texts(raw: bytes) -> tuple[str, ...]:
     found: list[str] = []
     wide_before = False
     for cell in memoryview(raw).cast("Q").tolist():
-        kind, tag = cell >> 42 & 3, cell & 3
+        kind, tag = cell >> WIDE_SHIFT & 3, cell & TAG
         if kind == SPACER or (kind == TAIL and wide_before):
             found.append("")
         else:
-            found.append(" " if tag >= 2 else _shared(cell >> 2 & 0x1FFFFF))
+            found.append(" " if tag >= FILL_INDEX else _shared(cell >> CONTENT_SHIFT & POINT))
         wide_before = kind == WIDE
     return tuple(found)

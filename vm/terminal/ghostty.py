@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from vm.errors import HostLacks
 from vm.terminal import abi
+from vm.terminal.cell_text import CELL_BITS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,15 +28,6 @@ SUCCESS, NO_SPACE = 0, -3
 
 CELL_WIDTH, CELL_HEIGHT = 8, 16
 """Nominal pixels of a cell, for guests that ask; nothing here is drawn in pixels."""
-
-CELL_BITS = {
-    "content_tag": (0, 2),
-    "content": (2, 24),
-    "style_id": (26, 16),
-    "wide": (42, 2),
-    "hyperlink": (45, 1),
-}
-"""Bits of a packed cell (first, width) that `ghostty_rows` takes apart."""
 
 STRUCTS = (
     "GhosttyStyle",

@@ -172,7 +172,7 @@ class CopyMode:
         self._moved(copy_mode.at(self.text, self._view, place))
         self._head = place
         if unit is not Unit.CELL:
-            self._anchor = self._around(place)
+            self._anchor = self.grid.around(place, unit)
 
     def select_to(self, x: int, y: int) -> None:
         """Move the selection's end; beyond the page the page moves by a row."""
@@ -194,11 +194,6 @@ class CopyMode:
         row = self._view.top + max(0, min(y, self._view.height - 1))
         return Place(min(row, self.text.rows - 1), max(0, min(x, self.text.columns - 1)))
 
-    def _around(self, place: Place) -> Span:
-        if self._unit is Unit.WORD:
-            return self.grid.word(place)
-        return self.grid.line(place) if self._unit is Unit.LINE else Span(place, place)
-
     def span(self) -> Span | None:
         """Return what is selected."""
         if self._anchor is None:
@@ -206,7 +201,7 @@ class CopyMode:
         end = self._head or self._view.place
         if self._shape is Shape.BLOCK:
             return span_of(self._anchor.first, end, block=True)
-        around = self._around(end)
+        around = self.grid.around(end, self._unit)
         span = Span(min(self._anchor.first, around.first), max(self._anchor.last, around.last))
         if self._shape is Shape.LINES:
             return whole_lines(self.text, span)

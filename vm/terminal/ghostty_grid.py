@@ -9,17 +9,13 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any
 
+from vm.terminal.cell_text import TAIL, WIDE, WIDE_SHIFT
 from vm.terminal.copy_text import Place, Span
 from vm.terminal.ghostty import SUCCESS
-from vm.terminal.screen import MAX_LINK
+from vm.terminal.screen import MAX_LINK, Unit
 
 if TYPE_CHECKING:
     from vm.terminal.ghostty_terminal import Terminal
-
-WIDE, TAIL = 1, 2
-"""Kinds of cells: first and second half of a wide character."""
-
-WIDE_SHIFT = 42
 
 
 class Tracked:
@@ -27,7 +23,6 @@ class Tracked:
 
     def __init__(self, grid: Grid, place: Place) -> None:
         self._grid = grid
-        self._coordinate = grid.ffi.new("GhosttyPointCoordinate*")
         out = grid.ffi.new("GhosttyTrackedGridRef*")
         done = grid.terminal.ghostty.cast_track(
             grid.terminal.handle, grid.point("SCREEN", (place.x, place.y)), out
@@ -37,15 +32,10 @@ class Tracked:
 
     def place(self) -> Place | None:
         """Return where the text is now, None when it is gone."""
-        lib = self._grid.lib
-        found = lib.ghostty_tracked_grid_ref_point(
-            self._handle, lib.GHOSTTY_POINT_TAG_SCREEN, self._coordinate
+        lib, told = self._grid.lib, self._grid.coordinate
+        return self._grid.told(
+            lib.ghostty_tracked_grid_ref_point(self._handle, lib.GHOSTTY_POINT_TAG_SCREEN, told)
         )
-        y = int(self._coordinate.y)
-        # a reflow can leave a reference behind, pointing below the last row
-        if found != SUCCESS or y >= self._grid.terminal.scrollbar()[0]:
-            return None
-        return Place(y, int(self._coordinate.x))
 
     def free(self) -> None:
         """Stop tracking."""
@@ -59,7 +49,8 @@ class Grid:
         self.terminal = terminal
         self.ffi, self.lib = terminal.ffi, terminal.lib
         self._point = self.ffi.new("ClochePoint*")
-        self._coordinate = self.ffi.new("GhosttyPointCoordinate*")
+        self.coordinate = self.ffi.new("GhosttyPointCoordinate*")
+        """Where the engine writes a place, to be read by `told`."""
         self._reference = terminal.ghostty.sized("GhosttyGridRef")
         self._cell = self.ffi.new("GhosttyCell*")
         self._uri = self.ffi.new("uint8_t[]", MAX_LINK + 1)
@@ -85,17 +76,20 @@ class Grid:
     def place(self, reference: Any) -> Place | None:
         """Return where a reference points to, None when it is in no row any more."""
         self._reference[0] = reference
-        found = self.lib.ghostty_terminal_point_from_grid_ref(
-            self.terminal.handle,
-            self._reference,
-            self.lib.GHOSTTY_POINT_TAG_SCREEN,
-            self._coordinate,
+        lib, told = self.lib, self.coordinate
+        return self.told(
+            lib.ghostty_terminal_point_from_grid_ref(
+                self.terminal.handle, self._reference, lib.GHOSTTY_POINT_TAG_SCREEN, told
+            )
         )
-        y = int(self._coordinate.y)
+
+    def told(self, result: int) -> Place | None:
+        """Return the place that the engine wrote, None when it is in no row any more."""
+        y = int(self.coordinate.y)
         # a reflow can leave a reference behind, pointing below the last row
-        if found != SUCCESS or y >= self.terminal.scrollbar()[0]:
+        if result != SUCCESS or y >= self.terminal.scrollbar()[0]:
             return None
-        return Place(y, int(self._coordinate.x))
+        return Place(y, int(self.coordinate.x))
 
     def span(self, chosen: Any) -> Span | None:
         """Return the places of a selection of the engine."""
@@ -120,6 +114,12 @@ class Grid:
         if last.x + 1 < self.terminal.size()[0] and self.half(last) == WIDE:
             last = Place(last.y, last.x + 1)
         return span._replace(first=first, last=last)
+
+    def around(self, place: Place, unit: Unit) -> Span:
+        """Return what a selection by `unit` takes at a place."""
+        if unit is Unit.WORD:
+            return self.word(place)
+        return self.line(place) if unit is Unit.LINE else Span(place, place)
 
     def word(self, place: Place) -> Span:
         """Return the word at a place as the engine cuts words; the cell alone when there is none.

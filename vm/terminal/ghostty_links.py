@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING
 
-from vm.terminal.cell_text import masks
+from vm.terminal.cell_text import LINK_SHIFT, masks
 from vm.terminal.ghostty_grid import Grid
 from vm.terminal.screen import Link, link_address
 
@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
 CELLS_A_FRAME = 16_384
 """Cells whose address is asked for in one frame (about 15 ms); beyond that there are no links."""
-
-LINK_SHIFT = 45
 
 
 class LinkReader:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING, Any
 
-from vm.terminal.cell_text import masks, plain_text
+from vm.terminal.cell_text import STYLE_SHIFT, masks, plain_text
 from vm.terminal.ghostty_links import LinkReader
 from vm.terminal.ghostty_styles import Styles
 from vm.terminal.mixed_row import mixed_row
@@ -14,6 +14,9 @@ from vm.terminal.screen import Cursor, CursorShape, Row, Run
 if TYPE_CHECKING:
     from vm.terminal.ghostty import Ghostty
     from vm.terminal.ghostty_terminal import Terminal
+
+DIRTY_FULL = 2
+"""GHOSTTY_RENDER_STATE_DIRTY_FULL: any row may have changed."""
 
 MAX_CLUSTER = 256
 """Bytes of one cluster that are looked at."""
@@ -60,7 +63,7 @@ class RowReader:
         lib = self.lib
         lib.ghostty_render_state_update(self.state, self.terminal.handle)
         lib.ghostty_render_state_get(self.state, lib.GHOSTTY_RENDER_STATE_DATA_DIRTY, self._dirty)
-        full = self.styles.changed() or full or self._all_again or self._dirty[0] == 2
+        full = self.styles.changed() or full or self._all_again or self._dirty[0] == DIRTY_FULL
         self._all_again = False
         if not full and not self._dirty[0]:
             return {}
@@ -123,7 +126,7 @@ class RowReader:
         """Return the runs of a row in which each cell holds one narrow character."""
         if not styles:
             return (Run(self.styles.colors.plain(), width, width),)
-        ids = memoryview((styles >> 26).to_bytes(width * 8, "little")).cast("Q").tolist()
+        ids = memoryview((styles >> STYLE_SHIFT).to_bytes(width * 8, "little")).cast("Q").tolist()
         pick = StylePicker(self, rows)
         cuts = [x for x, (a, b) in enumerate(itertools.pairwise(ids), 1) if a != b]
         starts = [0, *cuts]

@@ -52,7 +52,7 @@ class LiveSelection:
         self.clear()
         self._unit, self._block = unit, block
         self._alternate = self._terminal.alternate()
-        around = self._around(self._on_page(x, y))
+        around = self._grid.around(self._on_page(x, y), self._unit)
         self._anchor = self._track(around)
         if unit is not Unit.CELL:
             self._select(around)
@@ -66,7 +66,7 @@ class LiveSelection:
         if anchor is None:
             self.start(x, y, self._unit, block=self._block)
             return
-        around = self._around(self._on_page(x, y))
+        around = self._grid.around(self._on_page(x, y), self._unit)
         if self._block:
             self._select(span_of(anchor.first, around.first, block=True))
         else:
@@ -94,11 +94,6 @@ class LiveSelection:
         columns, rows = self._terminal.size()
         top = self._terminal.scrollbar()[1]
         return Place(top + max(0, min(y, rows - 1)), max(0, min(x, columns - 1)))
-
-    def _around(self, place: Place) -> Span:
-        if self._unit is Unit.WORD:
-            return self._grid.word(place)
-        return self._grid.line(place) if self._unit is Unit.LINE else Span(place, place)
 
     def _same_screen(self) -> bool:
         return self._terminal.alternate() == self._alternate

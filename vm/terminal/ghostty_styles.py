@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from vm.terminal.cell_text import FILL_INDEX
 from vm.terminal.screen import (
     COLOR_PALETTE,
     COLOR_RGB,
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
 
 MAX_STYLES = 65_536
 """Styles kept packed; a guest that makes up more only loses the shortcut."""
+
+BY_INDEX, BY_RGB = 1, 2
+"""GHOSTTY_STYLE_COLOR_PALETTE and _RGB: how a style names a colour."""
 
 ATTRIBUTES = (
     ("bold", Attribute.BOLD),
@@ -47,10 +51,10 @@ class Colors:
 
     def of(self, color: Any, default: int) -> int:
         """Return a GhosttyStyleColor as a packed colour."""
-        if color.tag == 1:
+        if color.tag == BY_INDEX:
             index = int(color.value.palette)
             return self.palette.get(index, COLOR_PALETTE | index)
-        if color.tag == 2:
+        if color.tag == BY_RGB:
             rgb = color.value.rgb
             return int(COLOR_RGB | rgb.r << 16 | rgb.g << 8 | rgb.b)
         return default
@@ -127,7 +131,7 @@ class Styles:
 
     def fill(self, tag: int, content: int) -> bytes:
         """Return the style of a cell that holds a background colour only."""
-        if tag == 2:
+        if tag == FILL_INDEX:
             index = content & 0xFF
             color = self.colors.palette.get(index, COLOR_PALETTE | index)
         else:

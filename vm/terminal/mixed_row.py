@@ -10,14 +10,26 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING
 
-from vm.terminal.cell_text import TAIL, WIDE, character, plain_text, safe_cluster
+from vm.terminal.cell_text import (
+    CLUSTER,
+    CONTENT_SHIFT,
+    FILL_INDEX,
+    POINT,
+    SPECIAL,
+    STYLE,
+    STYLE_SHIFT,
+    TAG,
+    TAIL,
+    WIDE,
+    WIDE_SHIFT,
+    character,
+    plain_text,
+    safe_cluster,
+)
 from vm.terminal.screen import Row, Run
 
 if TYPE_CHECKING:
     from vm.terminal.ghostty_rows import StylePicker
-
-SPECIAL = 3 | 3 << 42
-"""Bits of a cell that are set unless it holds one narrow character."""
 
 FEW = 4
 """From so many plain cells on, taking them apart together is cheaper than one by one."""
@@ -55,15 +67,15 @@ class _Mixed:
         """Add what begins at cell `x`; return where it ends."""
         cells, cell = self.cells, self.cells[x]
         end = x + 1
-        if cell & 3 >= 2:
+        if cell & TAG >= FILL_INDEX:
             while end < len(cells) and cells[end] == cell:
                 end += 1
             self.text.append(" " * (end - x))
-            style = self._pick.reader.styles.fill(cell & 3, cell >> 2 & 0xFFFFFF)
+            style = self._pick.reader.styles.fill(cell & TAG, cell >> CONTENT_SHIFT & 0xFFFFFF)
             self._append(style, end - x, end - x)
             return end
         # a sequence can leave one half of a wide character behind; alone it is one cell
-        wide = cell >> 42 & 3 == WIDE and end < len(cells) and cells[end] >> 42 & 3 == TAIL
+        wide = self._kind(x) == WIDE and end < len(cells) and self._kind(end) == TAIL
         self.add(x, wide)
         return end + wide
 
@@ -83,13 +95,16 @@ class _Mixed:
             start += count
 
     def _style_of(self, x: int) -> int:
-        return self.cells[x] >> 26 & 0xFFFF
+        return self.cells[x] >> STYLE_SHIFT & STYLE
+
+    def _kind(self, x: int) -> int:
+        return self.cells[x] >> WIDE_SHIFT & 3
 
     def _piece(self, cell: int, x: int, wide: bool) -> tuple[str, bytes]:
-        style = self._pick(cell >> 26 & 0xFFFF, x)
-        if cell & 3 == 1:
+        style = self._pick(self._style_of(x), x)
+        if cell & TAG == CLUSTER:
             return safe_cluster(self._pick.cluster(x), wide), style
-        point = cell >> 2 & 0x1FFFFF
+        point = cell >> CONTENT_SHIFT & POINT
         if not point:
             return ("  " if wide else " "), style
         return character(point, wide), style
