@@ -20,7 +20,7 @@
 struct open_how { uint64_t flags, mode, resolve; };
 #define RESOLVE_BELOW 0x0e /* no magic links, no symlinks, beneath */
 
-static FILE *host;
+static FILE *host, *input; /* one socket; a stream that does both would have to be turned round */
 static uint64_t files;
 static uint8_t chunk[CHUNK];
 
@@ -107,7 +107,7 @@ static void out_entry(int parent, const char *name, char *path, unsigned depth) 
 /* -- into the guest ----------------------------------------------------------------------- */
 
 static void take(void *to, size_t n) {
-    if (n && fread(to, n, 1, host) != 1) _exit(1);
+    if (n && fread(to, n, 1, input) != 1) _exit(1);
 }
 
 /* The folder that the copy goes to, and the name it gets there: `to` itself, if that is no folder
@@ -233,8 +233,9 @@ int copy_start(const char *path, unsigned flags, pid_t *pid) {
     }
     if (dup2(pair[1], 3) != 3) _exit(1);
     syscall(SYS_close_range, 4, ~0u, 0);
-    host = fdopen(3, "r+");
-    if (!host || chroot(WORLD) || chdir(WORKSPACE)) _exit(1);
+    host = fdopen(3, "w");
+    input = fdopen(3, "r");
+    if (!host || !input || chroot(WORLD) || chdir(WORKSPACE)) _exit(1);
     become(flags & COPY_ROOT);
     write_text("/proc/self/oom_score_adj", "500");
     umask(0);
