@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
-from app.config import load_config
+from app.config import Defaults, load_config
 from app.doctor import host_checks, look, look_terminal, machine_checks, terminal_checks
 from app.doctor.findings import Finding, worst
 from app.doctor.host import Fault
@@ -69,10 +69,10 @@ def _print(output: Output, findings: tuple[Finding, ...]) -> None:
 def examine(paths: Paths) -> Iterator[Finding]:
     """Look at this host and give all findings, always the same ids in the same order."""
     yield python(look.python(), sys.version_info[:2])
-    config, wish, memory = _configuration(paths)
+    config, defaults = _configuration(paths)
     yield config
     yield machine_checks.qemu(look.qemu())
-    yield _accelerator(paths, wish)
+    yield _accelerator(paths, defaults.accel)
     for wanted in PROGRAMS:
         yield program(wanted, look.free_program(wanted.name))
     yield guest_init(look.guest_init(paths))
@@ -81,27 +81,26 @@ def examine(paths: Paths) -> Iterator[Finding]:
     yield host_checks.space(state)
     yield host_checks.space(look.space("disk-data", "images", "XDG_DATA_HOME", paths.data))
     yield host_checks.reflink(state)
-    yield host_checks.memory(look.available_memory(), memory << 20)
+    yield host_checks.memory(look.available_memory(), defaults.memory << 20)
     yield sockets(look.sockets(paths), str(paths.runtime))
     yield host_checks.namespaces(look.namespaces())
+    yield _jail(defaults.jail)
     yield host_checks.panes(look.panes())
     yield host_checks.clock(look.clock())
     yield from terminal_checks.terminal(look_terminal.terminal())
 
 
-def _configuration(paths: Paths) -> tuple[Finding, str, int]:
-    """Read config.yaml: the finding, which accelerator it asks for, MiB of a session."""
+def _configuration(paths: Paths) -> tuple[Finding, Defaults]:
+    """Read config.yaml; where it cannot be read, the rest is looked at as if there were none."""
     try:
         defaults = load_config(paths.config).defaults
-    except AppError as error:
-        return Finding("config", "fail", error.message, error.hint), "auto", 0
-    except OSError as error:
+    except (AppError, OSError) as error:
         told = app_error(error)
-        message = told.message if told else str(error)
-        fix = f"Look at it: ls -l '{paths.config}'"
-        return Finding("config", "fail", message, fix), "auto", 0
-    finding = Finding("config", "ok", f"The configuration in {paths.config} is well-formed.")
-    return finding, defaults.accel, defaults.memory
+        message, hint = (told.message, told.hint) if told else (str(error), "")
+        fix = hint or f"Look at it: ls -l '{paths.config}'"
+        return Finding("config", "fail", message, fix), Defaults()
+    message = f"The configuration in {paths.config} is well-formed."
+    return Finding("config", "ok", message, facts={"folder": str(paths.config)}), defaults
 
 
 def _accelerator(paths: Paths, wish: str) -> Finding:
@@ -109,6 +108,13 @@ def _accelerator(paths: Paths, wish: str) -> Finding:
         return machine_checks.accelerator(look.acceleration(paths, wish))
     except VMError as error:
         return Finding("accelerator", "fail", error.message, error.hint)
+
+
+def _jail(wish: str) -> Finding:
+    try:
+        return host_checks.jail(look.jail(wish))
+    except VMError as error:
+        return Finding("jail", "fail", error.message, error.hint)
 
 
 def python(version: str, release: tuple[int, ...]) -> Finding:

@@ -71,6 +71,16 @@ class Namespaces:
 
 
 @dataclass(frozen=True, slots=True)
+class Jail:
+    """Whether QEMU is locked up when a machine starts, and what the user wants of it."""
+
+    wish: Literal["auto", "on", "off"] = "auto"
+    why: str = ""
+    """Half a sentence on why it cannot be, empty when it can."""
+    fix: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Terminal:
     """The terminal that this command runs in, as its environment describes it."""
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from app.doctor.findings import Finding
+from vm.machine.jail_check import APPARMOR
 
 if TYPE_CHECKING:
     from app.doctor.findings import Facts
-    from app.doctor.host import Clock, Namespaces, Panes, Space
+    from app.doctor.host import Clock, Jail, Namespaces, Panes, Space
 
 MIN_FREE: Final = 512 << 20
 """Bytes without which no session starts (`app.client.checks.MIN_FREE`)."""
@@ -18,13 +19,6 @@ COMFORTABLE: Final = 5 << 30
 
 NOT_BEFORE: Final = 1_764_547_200.0
 """2025-12-01: a host whose clock says less was never set."""
-
-APPARMOR: Final = (
-    r"printf 'abi <abi/4.0>,\ninclude <tunables/global>\n"
-    r"profile bwrap /usr/bin/bwrap flags=(unconfined) {\n  userns,\n}\n' "
-    "| sudo tee /etc/apparmor.d/bwrap && sudo apparmor_parser -r /etc/apparmor.d/bwrap"
-)
-"""Lets bubblewrap alone make user namespaces, and leaves the restriction to everything else."""
 
 
 def space(seen: Space) -> Finding:
@@ -77,7 +71,7 @@ def namespaces(seen: Namespaces) -> Finding:
         "apparmor_restrict_unprivileged_userns": seen.apparmor,
     }
     if not seen.bwrap:
-        message = "bubblewrap is missing: nothing can be put around QEMU as a second wall."
+        message = "bubblewrap is missing, which makes the jail around QEMU."
         return Finding("userns", "warn", message, "sudo apt-get install bubblewrap", facts)
     if not seen.trial:
         return Finding("userns", "ok", "bubblewrap and user namespaces work.", facts=facts)
@@ -102,6 +96,22 @@ def _forbidden(seen: Namespaces) -> tuple[str, str]:
 
 def _setting(line: str) -> str:
     return f"echo {line} | sudo tee /etc/sysctl.d/60-cloche.conf && sudo sysctl --system"
+
+
+def jail(seen: Jail) -> Finding:
+    """Say whether QEMU is locked up, and what the user asked for."""
+    facts: Facts = {"wish": seen.wish, "works": not seen.why, "why": seen.why}
+    if seen.wish == "off":
+        message = "QEMU runs without its jail, as it was asked for."
+        fix = "Set machine: {jail: auto} in config.yaml and unset CLOCHE_JAIL"
+        return Finding("jail", "warn", message, fix, facts)
+    if not seen.why:
+        return Finding("jail", "ok", "QEMU runs in a jail.", facts=facts)
+    if seen.wish == "on":
+        message = f"QEMU cannot be locked up, because {seen.why}, and `jail: on` demands it."
+        return Finding("jail", "fail", message, seen.fix, facts)
+    message = f"QEMU runs without its jail, because {seen.why}."
+    return Finding("jail", "warn", message, seen.fix, facts)
 
 
 def panes(seen: Panes) -> Finding:

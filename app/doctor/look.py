@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from app.client import checks
-from app.doctor.host import Acceleration, Clock, Fault, Namespaces, Panes, Space
+from app.doctor.host import Acceleration, Clock, Fault, Jail, Namespaces, Panes, Space
 from app.errors import AppError
 from vm.errors import VMError
 
@@ -150,6 +150,23 @@ def _complaint(program: str) -> str:
         return ""
     said = done.stderr.decode(errors="replace").strip()[-120:]
     return said or f"it ended with {done.returncode}"
+
+
+def jail(wish: str) -> Jail:
+    """Make a tiny jail for QEMU; `wish` is the configuration's, the variable comes before it.
+
+    Raises BadSpec for a wish that is none.
+    """
+    from vm.machine import jail_check
+    from vm.machine.spec import BadSpec
+
+    wanted = os.environ.get(jail_check.VARIABLE) or wish
+    known: dict[str, jail_check.Wish] = {one: one for one in jail_check.WISHES}
+    if wanted not in known:
+        hint = f"Set {jail_check.VARIABLE} to {', '.join(known)}."
+        raise BadSpec(f"The jail is {wanted!r}.", hint)
+    verdict = jail_check.check()
+    return Jail(known[wanted], verdict.why, verdict.fix)
 
 
 def panes() -> Panes:

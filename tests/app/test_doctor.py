@@ -14,12 +14,13 @@ import pytest
 from app.cli import doctor
 from app.cli.output import Output
 from app.doctor import look
-from app.doctor.host import Acceleration, Fault, Space
+from app.doctor.host import Acceleration, Fault, Jail, Space
 from app.errors import EXIT_DONE, EXIT_HOST
 from app.paths import Paths
 from vm.image import tools
 from vm.image.store import ImageSet
-from vm.machine import accel
+from vm.machine import accel, jail_check
+from vm.machine.spec import BadSpec
 from vm.machine.verdicts import Verdict
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 IDS = (
     *("python", "config", "qemu", "accelerator", "qemu-img", "mksquashfs", "unsquashfs"),
     *("mkfs.ext4", "mmdebstrap", "guest-init", "image", "disk-state", "disk-data", "reflink"),
-    *("memory", "sockets", "userns", "panes", "clock"),
+    *("memory", "sockets", "userns", "jail", "panes", "clock"),
     *("colours", "size", "unicode", "keys", "clipboard"),
 )
 WHY = "/dev/kvm is there but no guest runs under it (QEMU crashed with signal 6)"
@@ -50,6 +51,7 @@ def paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Paths:
     monkeypatch.setattr(look, "qemu", _always((7, 2, 22)))
     monkeypatch.setattr(look, "image", _always(("ab" * 32, "6.1.0")))
     monkeypatch.setattr(look, "acceleration", _always(Acceleration(works=False, why=WHY)))
+    monkeypatch.setattr(look, "jail", _always(Jail()))
     monkeypatch.setattr(look, "sockets", _always(None))
     monkeypatch.setattr(look, "free_program", _always("/bin/it"))
     real = look.space
@@ -164,6 +166,31 @@ def test_what_bubblewrap_complains_of_is_kept(
     assert "could not be run" in look.namespaces().trial
 
 
+def test_the_wish_for_a_jail_is_the_variables_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jail_check, "check", _always(jail_check.Verdict(None, "no", "do it")))
+    monkeypatch.delenv("CLOCHE_JAIL", raising=False)
+    assert look.jail("on") == Jail("on", "no", "do it")
+    monkeypatch.setenv("CLOCHE_JAIL", "off")
+    assert look.jail("on").wish == "off"
+    monkeypatch.setenv("CLOCHE_JAIL", "of")
+    with pytest.raises(BadSpec):
+        look.jail("on")
+
+
+@pytest.mark.usefixtures("paths")
+def test_a_variable_that_is_no_word_is_a_finding(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> object:
+        raise BadSpec("CLOCHE_ACCEL is 'xen'.", "Unset it.")
+
+    monkeypatch.setattr(look, "acceleration", refuse)
+    monkeypatch.setattr(look, "jail", refuse)
+    status, text = _said(capsys)
+    failed = [one["id"] for one in json.loads(text)["findings"] if one["status"] == "fail"]
+    assert (status, failed) == (EXIT_HOST, ["accelerator", "jail"])
+
+
 def test_this_host_answers() -> None:
     """No number is expected, but every question has an answer of the right kind."""
     assert look.available_memory() > 0
@@ -192,3 +219,9 @@ def test_what_a_checkout_lacks_to_compile_the_guest_is_named(
     found = doctor.guest_init(look.guest_init(Paths.from_environment()))
     assert found.status == "warn"
     assert found.fix == "sudo apt-get install binutils musl-tools"
+
+
+def test_the_guide_names_every_finding() -> None:
+    guide = Path(__file__).resolve().parents[2] / "docs" / "guide" / "machines.md"
+    text = guide.read_text()
+    assert [name for name in IDS if f"`{name}`" not in text] == []

@@ -13,6 +13,7 @@ from app.doctor.host import (
     Acceleration,
     Clock,
     Fault,
+    Jail,
     Namespaces,
     Panes,
     Space,
@@ -173,6 +174,17 @@ def test_user_namespaces(name: str) -> None:
     found = host_checks.namespaces(host)
     seen(found, expected)
     assert found.facts["works"] == (found.status == "ok")
+
+
+def test_jail() -> None:
+    seen(host_checks.jail(Jail()), ("ok", "QEMU runs in a jail.", ""))
+    seen(host_checks.jail(Jail("on")), ("ok", "QEMU runs in a jail.", ""))
+    seen(host_checks.jail(Jail("off")), ("warn", "as it was asked for", "jail: auto"))
+    missing = Jail("auto", "bubblewrap is not installed", "sudo apt-get install bubblewrap")
+    expected = ("warn", "because bubblewrap is not installed", "sudo apt-get install bubblewrap")
+    seen(host_checks.jail(missing), expected)
+    expected = ("fail", "and `jail: on` demands it", "sudo apt-get install bubblewrap")
+    seen(host_checks.jail(replace(missing, wish="on")), expected)
 
 
 def test_panes() -> None:

@@ -46,6 +46,7 @@ async def _microvm(image: ImageSet) -> AsyncGenerator[vmlab.LabVM]:
             tsc_khz=clock.host_tsc_khz(),
             resources=Resources(vcpus=2, memory_mib=512),
             binary=QEMU,
+            jail=None if "CLOCHE_TEST_QEMU" in os.environ else lab.jail,
         )
         await create_overlay(folder / "scratch.qcow2", below)
         vmlab.put_secrets(image, spec, identity)
