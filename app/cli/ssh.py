@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 KNOWN_HOSTS: Final = "known_hosts"
 CONFIG: Final = "ssh_config"
+ROOT: Final = "agent-root"
+"""User name that means the world's root."""
 
 TEMPLATE: Final = """\
 Host {alias}
@@ -68,7 +70,7 @@ def ssh(arguments: argparse.Namespace, _: Output) -> int:
     paths = Paths.from_environment()
     info = _running(paths, arguments.session)
     config = write_config(paths, info)
-    words = [program, "-F", os.fspath(config), *(("-l", "root") if arguments.root else ())]
+    words = [program, "-F", os.fspath(config), *(("-l", ROOT) if arguments.root else ())]
     words.append(alias_of(info.id))
     if arguments.rest:
         words.append(shlex.join(arguments.rest))

@@ -1,7 +1,7 @@
 """`control.sock`: an SSH server for the user's own clients.
 
-The user name says what a client wants. `agent` and `root` are the guest's: shell, commands and
-sftp there, for any SSH client. Every other name is the session's: the JSON-RPC subsystem, commands
+The user name says what a client wants. `agent` and `agent-root` are the guest's: shell, commands
+and sftp there, for any SSH client. Every other name is the session's: the JSON-RPC subsystem, commands
 in the guest, the agent's terminal on a PTY and the session's blobs over read-only sftp.
 
 It forwards nothing: no agent, no X11, no TCP, no sockets. Who may connect is decided by the
@@ -48,8 +48,10 @@ LOGIN_S: Final = 10
 SFTP_VERSION: Final = 3
 """What OpenSSH speaks."""
 
-GUEST_USERS: Final = ("agent", "root")
-"""User names that mean the guest; any other is a client of the session."""
+GUEST_ROOT: Final = "agent-root"
+GUEST_USERS: Final = ("agent", GUEST_ROOT)
+"""User names that mean the guest; any other is a client of the session. `root` is none of them: it
+is what OpenSSH sends for whoever is root on the host and named nobody."""
 
 _BLOB: Final = re.compile(rb"/?[0-9a-f]{2}/[0-9a-f]{64}\Z")
 
@@ -214,7 +216,7 @@ class ControlServer:
             process.exit(NO_STATUS)
 
     async def _serve_process(self, process: Process, user: str) -> int:
-        root = user == "root" or process.env.get("CLOCHE_ROOT") == "1"
+        root = user == GUEST_ROOT or process.env.get("CLOCHE_ROOT") == "1"
         if process.subsystem == "sftp":
             return await self._guest_files(process, root)
         if process.subsystem == COPY_SUBSYSTEM:

@@ -222,7 +222,7 @@ def test_ssh_runs_commands_as_agent_and_as_root(lab: Lab, config: tuple[str, str
         "ssh", "-F", file, host, "cat; id -u; pwd; echo e >&2; exit 9", stdin=b"in\n"
     )
     assert (done.status, done.stdout, done.stderr) == (9, b"in\n1000\n/workspace\n", b"e\n")
-    assert lab.openssh("ssh", "-F", file, "-l", "root", host, "id -u").stdout == b"0\n"
+    assert lab.openssh("ssh", "-F", file, "-l", "agent-root", host, "id -u").stdout == b"0\n"
     assert lab.world.run("ssh", lab.session, "--", "id", "-un").stdout == b"agent\n"
     assert lab.world.run("ssh", "--root", lab.session, "--", "sh", "-c", "exit 3").status == 3
 
@@ -258,7 +258,8 @@ def test_scp_and_sftp_reach_the_workspace_as_the_agent(
     assert b"old.txt" in done.stdout
     assert b"Permission denied" in done.stderr
     assert lab.sh("stat -c '%U %s' made/x").stdout == b"agent 200000\n"
-    root = lab.openssh("sftp", "-F", file, f"root@{host}", stdin=f"put {mine} /etc/x\n".encode())
+    batch = f"put {mine} /etc/x\n".encode()
+    root = lab.openssh("sftp", "-F", file, f"agent-root@{host}", stdin=batch)
     assert root.status == 0
     assert lab.sh("stat -c %U /etc/x").stdout == b"root\n"
 
