@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import time
 from typing import TYPE_CHECKING
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from vm.errors import HostLacks
-from vm.machine import accel
+from vm.machine import accel, verdicts
 from vm.machine.process import Process
 from vm.machine.spec import BadSpec
 
@@ -151,6 +152,27 @@ async def test_a_cache_that_cannot_be_written_is_no_failure(tmp_path: Path, kern
     (tmp_path / "cache").write_text("in the way")
     choice = await accel.choose(kernel, tmp_path / "cache", binary)
     assert choice.accelerator == "tcg"
+
+
+async def test_sessions_that_start_together_ask_once(tmp_path: Path, kernel: Path) -> None:
+    binary = program(tmp_path, GOOD, f"sleep 0.1; echo '{LAST}'")
+    asked = [accel.choose(kernel, tmp_path / "cache", binary) for _ in range(4)]
+    assert await asyncio.gather(*asked) == [accel.Choice("kvm")] * 4
+    assert boots(tmp_path) == 1
+
+
+async def test_nobody_waits_for_ever_for_another_who_asks(tmp_path: Path, kernel: Path) -> None:
+    binary, cache = program(tmp_path, GOOD, f"echo '{LAST}'"), tmp_path / "cache"
+    async with verdicts.turn(cache / accel.CACHE, 1.0), asyncio.timeout(10.0):
+        assert (await accel.choose(kernel, cache, binary)).accelerator == "kvm"
+
+
+async def test_a_qemu_that_cannot_be_started(tmp_path: Path) -> None:
+    path = tmp_path / "qemu"
+    path.write_text("#!/no/such/interpreter\n")
+    path.chmod(0o700)
+    with pytest.raises(HostLacks, match="could not be started"):
+        await accel.qemu_version(str(path))
 
 
 async def test_no_device(tmp_path: Path, kernel: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -126,17 +126,22 @@ async def kvm_verdict(
 ) -> Verdict:
     """Return whether guests run under KVM, asking once per host kernel, QEMU and guest kernel.
 
-    `anew` asks whatever is remembered. Takes at most 10 s. Raises HostLacks for QEMU.
+    `anew` asks whatever is remembered. Takes at most 10 s, twice that while another process asks.
+    Raises HostLacks for QEMU.
     """
     version = await qemu_version(binary)
     if not os.access(KVM_DEVICE, os.R_OK | os.W_OK):
         return Verdict(False, _no_device())
     memory, key = cache / CACHE, _key(kernel, binary, version)
     known = None if anew else verdicts.recall(memory, key)
-    if known is None:
-        known = await probe(kernel, binary)
-        verdicts.remember(memory, key, known)
-    return known
+    if known is not None:
+        return known
+    async with verdicts.turn(memory, PROBE_DEADLINE_S + KILL_PATIENCE_S):
+        known = None if anew else verdicts.recall(memory, key)
+        if known is None:
+            known = await probe(kernel, binary)
+            verdicts.remember(memory, key, known)
+        return known
 
 
 def _no_device() -> str:
@@ -216,15 +221,18 @@ async def _output(
     program: str, arguments: tuple[str, ...], until: bytes, deadline_s: float
 ) -> _Run:
     """Run a program until it has printed `until`, has ended, or is out of time; then end it."""
-    process = await asyncio.create_subprocess_exec(
-        program,
-        *arguments,
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.STDOUT,
-        env={"PATH": os.defpath, "LC_ALL": "C"},
-        start_new_session=True,
-    )
+    try:
+        process = await asyncio.create_subprocess_exec(
+            program,
+            *arguments,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+            env={"PATH": os.defpath, "LC_ALL": "C"},
+            start_new_session=True,
+        )
+    except OSError as error:
+        raise HostLacks(f"{program} could not be started: {error.strerror}.", INSTALL) from error
     said, late = bytearray(), False
     try:
         async with asyncio.timeout(deadline_s):

@@ -6,14 +6,18 @@ writing, unreadable), it counts as empty, and the question is asked again.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import fcntl
 import json
 import os
 import stat
+import time
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, cast
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
     from pathlib import Path
 
 MAX_FILE = 65536
@@ -21,6 +25,7 @@ MAX_VERDICTS = 32
 """Kernels and QEMUs that one host sees in a year; the oldest are forgotten."""
 
 MAX_WHY = 600
+POLL_S = 0.02
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +53,33 @@ def remember(path: Path, key: str, verdict: Verdict) -> None:
         with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
             json.dump(dict(list(known.items())[-MAX_VERDICTS:]), file)
         draft.replace(path)
+
+
+@contextlib.asynccontextmanager
+async def turn(path: Path, patience_s: float) -> AsyncGenerator[None]:
+    """Let one process after the other find out, so that the second finds the first one's answer.
+
+    Whoever waited for `patience_s`, or has no place for the lock, goes on without it.
+    """
+    with contextlib.ExitStack() as stack:
+        with contextlib.suppress(OSError):
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+            lock = os.open(path.with_name(f"{path.name}.lock"), flags, 0o600)
+            stack.callback(os.close, lock)
+            await _locked(lock, time.monotonic() + patience_s)
+        yield
+
+
+async def _locked(lock: int, until: float) -> bool:
+    while time.monotonic() < until:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            await asyncio.sleep(POLL_S)
+        else:
+            return True
+    return False
 
 
 def _all(path: Path) -> dict[str, object]:
