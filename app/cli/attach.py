@@ -19,7 +19,7 @@ import tty
 from typing import TYPE_CHECKING, Final
 
 from app.cli.attach_keys import PrefixFinder
-from app.cli.filter import OutputFilter
+from app.cli.filter import COLORS_BACK, OutputFilter
 from app.client import fleet
 from app.client.session import SessionClient
 from app.client.terminal import PaneClient
@@ -43,11 +43,20 @@ ELSEWHERE: Final = "another client took this terminal: {0} t takes it back, {0} 
 NOTE: Final = "\x1b7\x1b[999;1H\x1b[0;7m %s \x1b[m\x1b8"
 """Shows a sentence in the last row until the program paints there again."""
 
+MODES: Final = (5, 9, 69, 1000, 1002, 1003, 1004, 1005, 1006, 1015, 1016, 2004, 2031, 2048)
+"""Private modes that make a terminal report something or look odd: reversed colours, side margins,
+the mouse in all its forms, the focus, pastes, changes of theme and size."""
+
 RESET: Final = (
-    b"\x1b[!p\x1b[?1049l\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1006l\x1b[?2004l\x1b[?25h"
-    b"\x1b[<99u\x1b[>4m\x1b[m"
+    b"\x1b[?2026l\x1b[!p\x1b[<99u\x1b[?1049l\x1b[<99u\x1b[>4m\x1b[?7h\x1b[?25h"
+    b"\x1b(B\x0f\x1b[0 q\x1b[m"
+    + b"".join(b"\x1b[?%dl" % mode for mode in MODES)
 )
-"""Takes back what a program may have switched on, when we leave it running."""
+"""Takes back what a program may have switched on, when we leave it running. Each screen has its own
+stack of keyboards."""
+
+SIGNALS: Final = (signal.SIGTERM, signal.SIGHUP)
+"""What ends us from outside; the terminal is given back first."""
 
 
 def attach(arguments: argparse.Namespace, output: Output) -> int:
@@ -73,8 +82,12 @@ async def attach_here(paths: Paths, session_id: str, *, read_only: bool = False)
     async with await SessionClient.open(paths, session_id) as client:
         pane = await PaneClient.open(client.pane_socket_path)
         try:
+            attachment = _Attachment(pane, prefix, read_only=read_only)
             with raw_terminal():
-                return await _Attachment(pane, prefix, read_only=read_only).run()
+                status = await attachment.run()
+            if attachment.signalled:
+                os.kill(os.getpid(), attachment.signalled)  # which now does what it always does
+            return status
         finally:
             await pane.close()
 
@@ -87,8 +100,11 @@ def raw_terminal() -> Generator[None]:
     try:
         yield
     finally:
-        os.write(1, RESET + b"\r\n")
-        termios.tcsetattr(0, termios.TCSAFLUSH, before)
+        # a terminal that was closed meanwhile needs nothing back
+        with contextlib.suppress(OSError):
+            os.write(1, RESET + b"\r\n")
+        with contextlib.suppress(termios.error):
+            termios.tcsetattr(0, termios.TCSAFLUSH, before)
 
 
 class _Attachment:
@@ -101,12 +117,16 @@ class _Attachment:
         self._finder = PrefixFinder(prefix, "d" if read_only else "dt")
         self._live = asyncio.Event()
         self._left = asyncio.Event()
+        self.signalled = 0
+        """The signal that asked us to end, else 0."""
         self._keys: asyncio.Queue[bytes] = asyncio.Queue(64)
 
     async def run(self) -> int | None:
         loop = asyncio.get_running_loop()
         loop.add_reader(0, self._on_keys)
         loop.add_signal_handler(signal.SIGWINCH, self._resize)
+        for number in SIGNALS:
+            loop.add_signal_handler(number, self._end, number)
         if not self._read_only:
             self._resize()
             self._pane.take()
@@ -114,13 +134,24 @@ class _Attachment:
         others = (loop.create_task(self._input()), loop.create_task(self._leave()))
         try:
             await asyncio.wait((output, *others), return_when=asyncio.FIRST_COMPLETED)
-            return output.result() if output.done() else None
+            ended = output.done() and not self.signalled
+            return output.result() if ended else None
         finally:
             loop.remove_reader(0)
-            loop.remove_signal_handler(signal.SIGWINCH)
+            for number in (signal.SIGWINCH, *SIGNALS):
+                loop.remove_signal_handler(number)
             for task in (output, *others):
                 task.cancel()
             await asyncio.gather(output, *others, return_exceptions=True)
+            if self._filter.colored:
+                with contextlib.suppress(OSError):
+                    os.write(1, COLORS_BACK)
+
+    def _end(self, number: int) -> None:
+        """Leave because of a signal; the same once more ends us whatever we wait for."""
+        self.signalled = number
+        asyncio.get_running_loop().remove_signal_handler(number)
+        self._left.set()
 
     async def _leave(self) -> None:
         await self._left.wait()
@@ -132,7 +163,10 @@ class _Attachment:
             self._pane.resize(columns, rows)
 
     def _on_keys(self) -> None:
-        data = os.read(0, 4096)
+        try:
+            data = os.read(0, 4096)
+        except OSError:
+            data = b""  # the terminal is gone
         if not data:
             self._left.set()
         elif not self._live.is_set() and data.startswith(b"\x1b"):

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 import pty
+import signal
 import sys
+import termios
 from pathlib import Path
 
 import pytest
@@ -58,3 +60,49 @@ async def test_the_prefix_leaves(tmp_path: Path, prefix: str, typed: bytes) -> N
     assert os.waitstatus_to_exitcode(status) == 0
     assert guest.typed == b"x" + (b"\x07\x07" if typed.startswith(b"\x07\x07") else b"")
     assert b"\x1b[<99u\x1b[>4m" in written
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+async def test_a_signal_gives_the_terminal_back(tmp_path: Path, number: signal.Signals) -> None:
+    async with PaneServer(tmp_path / "s") as guest:
+        pid, terminal = pty.fork()
+        if pid == 0:
+            argv = [sys.executable, "-P", str(PROGRAM), str(tmp_path / "s"), "ctrl+g"]
+            os.execv(sys.executable, argv)
+        before = termios.tcgetattr(terminal)
+        await guest.put(b"\x1b[?1004h\x1b]11;red\x07ready")
+        await guest.until(lambda: guest.acked > 0)
+        await asyncio.to_thread(os.write, terminal, b"x")
+        await guest.until_typed(b"x")
+        os.kill(pid, number)
+        async with asyncio.timeout(20):
+            written = b""
+            while b"\x1b[?1004l" not in written:
+                written += await asyncio.to_thread(_read, terminal)
+            _, status = await asyncio.to_thread(os.waitpid, pid, 0)
+        after = termios.tcgetattr(terminal)
+        os.close(terminal)
+    assert os.waitstatus_to_exitcode(status) == 0
+    assert after[:4] == before[:4]
+    assert b"\x1b]111\x1b\\" in written
+    assert b"Traceback" not in written
+
+
+async def test_a_terminal_that_is_closed_is_no_error(tmp_path: Path) -> None:
+    said = tmp_path / "said"
+    async with PaneServer(tmp_path / "s") as guest:
+        pid, terminal = pty.fork()
+        if pid == 0:
+            signal.signal(signal.SIGHUP, signal.SIG_IGN)
+            os.dup2(os.open(said, os.O_WRONLY | os.O_CREAT), 2)
+            argv = [sys.executable, "-P", str(PROGRAM), str(tmp_path / "s"), "ctrl+g"]
+            os.execv(sys.executable, argv)
+        await guest.put(b"ready")
+        await guest.until(lambda: guest.acked > 0)
+        await asyncio.to_thread(os.write, terminal, b"x")
+        await guest.until_typed(b"x")
+        os.close(terminal)
+        async with asyncio.timeout(20):
+            _, status = await asyncio.to_thread(os.waitpid, pid, 0)
+    assert os.waitstatus_to_exitcode(status) == 0
+    assert said.read_text() == ""
