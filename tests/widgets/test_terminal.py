@@ -11,6 +11,7 @@ from textual.screen import ModalScreen, Screen
 from textual.widgets import Button
 
 from tests.doubles.feed import FakeFeed
+from tests.doubles.pilots import until
 from tests.doubles.terminal_app import TerminalApp, focused, names, shown
 from widgets.terminal import DEFAULT_PASSTHROUGH, TerminalView
 from widgets.terminal_feed import Cursor, Scroll
@@ -270,16 +271,13 @@ async def test_sizes_are_told_once_they_rest() -> None:
     feed = FakeFeed()
     app = TerminalApp(feed)
     async with app.run_test(size=(100, 30)) as pilot:
-        await pilot.pause(0.15)
-        assert feed.told("resize")[0] == (40, 10)
+        await until(pilot, lambda: feed.told("resize") == [(40, 10)])
         feed.calls.clear()
         for width in range(41, 60):
             app.view.styles.width = width
             await pilot.pause()
-        await pilot.pause(0.2)
-        told = feed.told("resize")
-        assert told[-1] == (59, 10)
-        assert len(told) < 8
+        await until(pilot, lambda: feed.told("resize")[-1:] == [(59, 10)])
+        assert len(feed.told("resize")) < 8
 
 
 async def test_a_view_of_no_size_says_nothing() -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from textual.events import Paste
 
+from tests.doubles.pilots import until
 from tests.doubles.terminal_app import GrantingFeed, TerminalApp, finished, focused, names, shown
 from widgets.copy_keys import COPY_KEY, COPY_KEYS, PREFIX_KEY
 from widgets.terminal import TerminalView
@@ -55,6 +56,7 @@ WANTED: dict[str, Call] = {
     "v": ("copy_mark", "cells"),
     "space": ("copy_mark", "cells"),
     "V": ("copy_mark", "lines"),
+    "R": ("copy_mark", "block"),
     "ctrl+v": ("copy_mark", "block"),
     "o": ("copy_mark", "swap"),
     "y": ("copy_mode", False),
@@ -283,8 +285,7 @@ async def test_copy_mode_that_the_engine_does_not_grant_is_given_up(
         await focused(pilot, app)
         await pilot.press("ctrl+g", BACK)
         assert app.view.copying
-        while app.view.copying:
-            await pilot.pause(0.05)
+        await until(pilot, lambda: not app.view.copying)
         await pilot.press("x")
         assert feed.told("key") == ["x"]
 

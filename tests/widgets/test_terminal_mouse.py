@@ -14,6 +14,7 @@ from textual.events import (
 )
 from textual.widgets import Button
 
+from tests.doubles.pilots import until
 from tests.doubles.terminal_app import GrantingFeed, TerminalApp, finished, focused, mouse, names
 from widgets.copy_keys import MOUSE_GESTURES
 from widgets.terminal import TerminalView
@@ -180,8 +181,7 @@ async def test_a_drag_over_an_edge_moves_the_page_until_it_is_back(y: int, to: i
     async with app.run_test() as pilot:
         await mouse(pilot, MouseDown, 3, 4, 1)
         await mouse(pilot, MouseMove, 6, y, 1)
-        while len(feed.told("select_to")) < 3:
-            await pilot.pause(0.02)
+        await until(pilot, lambda: len(feed.told("select_to")) >= 3)
         assert set(feed.told("select_to")) == {(6, to)}
         await mouse(pilot, MouseMove, 6, 4, 1)
         assert feed.told("select_to")[-1] == (6, 4)
@@ -201,10 +201,9 @@ async def test_a_drag_far_outside_moves_faster() -> None:
     async with app.run_test() as pilot:
         await mouse(pilot, MouseDown, 3, 4, 1)
         await mouse(pilot, MouseMove, 6, 20, 1)
-        await pilot.pause(0.1)
+        await until(pilot, lambda: len(feed.told("select_to")) >= 5)
         await mouse(pilot, MouseUp, 6, 20, 1)
         steps = len(feed.told("select_to"))
-        assert steps >= 5
         assert steps % 5 == 0
 
 
