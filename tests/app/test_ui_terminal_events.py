@@ -125,6 +125,18 @@ async def test_a_notification_is_said_with_the_name_of_who_says_it() -> None:
         assert not screen.news_of("s2").marked
 
 
+async def test_no_notification_hides_whose_the_keys_are() -> None:
+    app, _, terminals = workstation()
+    async with app.run_test(size=SIZE) as pilot:
+        await settle(pilot)
+        await enter(pilot, "s1")
+        ear_of(terminals, "s2").feed_notified("", "look here")
+        await settle(pilot)
+        shown = screen_text(pilot)
+        assert "look here" in shown
+        assert "keys go to fix-parser" in shown
+
+
 async def test_notifications_are_paced_and_the_newest_wins(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
