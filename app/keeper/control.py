@@ -1,8 +1,9 @@
 """`control.sock`: an SSH server for the user's own clients.
 
 The user name says what a client wants. `agent` and `agent-root` are the guest's: shell, commands
-and sftp there, for any SSH client. Every other name is the session's: the JSON-RPC subsystem, commands
-in the guest, the agent's terminal on a PTY and the session's blobs over read-only sftp.
+and sftp there, for any SSH client. Every other name is the session's: the subsystems for calls and
+copies, commands in the guest, the agent's terminal on a PTY and the session's blobs over read-only
+sftp.
 
 It forwards nothing: no agent, no X11, no TCP, no sockets. Who may connect is decided by the
 folder's mode and the peer's uid, so SSH asks for no key.

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from vm.machine.bulk import BulkClient
 
 PIECE: Final = 1 << 20
-"""Bytes that are asked of the guest at a time, and the most that is held of a copy."""
+"""Bytes that are asked of the guest at a time; at most two pieces are held of a copy."""
 
 REQUEST_S: Final = 10.0
 
@@ -102,13 +102,21 @@ async def _send(client: Client, copy: _Copy) -> None:
 
 
 async def _receive(client: Client, copy: _Copy) -> None:
-    ended = False
-    while not ended:
-        pieces: list[bytes] = []
-        ended = await copy.read(pieces)
-        for piece in pieces:
-            client.stdout.write(piece)
-        await client.stdout.drain()
+    loop = asyncio.get_running_loop()
+    reading = loop.create_task(copy.read())
+    try:
+        while True:
+            pieces, ended = await reading
+            if not ended:  # the guest goes on while the client takes what it said
+                reading = loop.create_task(copy.read())
+            for piece in pieces:
+                client.stdout.write(piece)
+            await client.stdout.drain()
+            if ended:
+                return
+    finally:
+        reading.cancel()
+        await asyncio.gather(reading, return_exceptions=True)
 
 
 class _Copy:
@@ -142,9 +150,10 @@ class _Copy:
                 "Build it, then start a new session: cloche image build",
             ) from error
 
-    async def read(self, pieces: list[bytes]) -> bool:
+    async def read(self) -> tuple[list[bytes], bool]:
+        pieces: list[bytes] = []
         async with self._bulk() as bulk:
-            return await bulk.copy_read(PIECE, pieces.append)
+            return pieces, await bulk.copy_read(PIECE, pieces.append)
 
     async def write(self, data: bytes) -> bool:
         try:
