@@ -109,7 +109,7 @@ def header_parts(
     found = chosen(_wishes(row, facts, glyphs, takes), width)
     room = width - sum(length(bits) for bits in found.values()) - 3
     if facts.title and room >= TITLE_FROM:
-        found["title"] = (Bit(f"  {cut(facts.title, room, glyphs.ellipsis)}", "faint"),)
+        found["title"] = (Bit(f"  {cut(facts.title, room, glyphs.ellipsis)}", "muted"),)
     left = [bit for part in LEFT for bit in found.get(part, ())]
     return left, [bit for part in RIGHT for bit in found.get(part, ())]
 

@@ -10,20 +10,20 @@ from __future__ import annotations
 import gc
 import time
 
-YOUNG, MIDDLE = 10_000, 20
-"""New objects before a small collection, and small ones before one that is a bit larger. Python's
-own are made for programs that hold less (700 and 10)."""
+YOUNG, MIDDLE = 10_000, 1000
+"""New objects before a small collection (2 ms), and small ones before one that walks all that
+outlived them (15 ms). Python's own are made for programs that hold less (700 and 10)."""
 
 NEVER = 1_000_000_000
 
 REST_SECONDS = 2.0
 """Nothing was typed for this long: a pause of some hundredths of a second is not felt."""
 
-WORTH_IT = 3
-"""Middle collections since the last full one that make another one worth its time."""
+WORTH_IT = 60
+"""Small collections since the last full one that make another one worth its time."""
 
-OVERDUE = 400
-"""Middle collections after which a full one does not wait for a pause any more."""
+OVERDUE = 8000
+"""Small collections after which a full one does not wait for a pause any more."""
 
 
 class Housekeeping:
@@ -46,7 +46,8 @@ class Housekeeping:
 
     def tick(self) -> bool:
         """Collect if it is time to; tells whether it was."""
-        waiting = gc.get_count()[2]
+        _, small, middle = gc.get_count()
+        waiting = small + middle * MIDDLE
         rests = time.monotonic() - self._touched >= REST_SECONDS
         if self._before is None or waiting < WORTH_IT or not (rests or waiting >= OVERDUE):
             return False

@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     from themes.glyphs import Glyphs
     from widgets.session_rail import SessionRow
 
+AT_ONCE = 2
+"""Panes that appear in one turn: each has a page to draw."""
+
 AT_FIRST = 2
 """Panes that are made with the screen; more are made one by one when they are needed."""
 
@@ -158,19 +161,22 @@ class PaneStage(Widget):
         self, values: Sequence[PaneValue], held: dict[str, PaneSlot], free: list[PaneSlot]
     ) -> None:
         """Give each session a pane; what would take too long for one turn is left for the next."""
-        opened, unfinished = self._again, False  # one was opened in this turn, if more wait
+        opened, shown = self._again, AT_ONCE if self._again else 0  # of this turn, if more wait
+        unfinished = False
         for value in values:
             slot = held.get(value.info.id) or (free.pop(0) if free else None)
             if slot is None:
                 self._grow()
-            elif slot.needs_view(value.info) and opened and not value.current:
+                continue
+            opens, appears = slot.needs_view(value.info), not slot.display
+            if not value.current and ((opens and opened) or (appears and shown >= AT_ONCE)):
                 unfinished = True
                 if value.info.id not in held:
                     free.insert(0, slot)
-            else:
-                opened = opened or slot.needs_view(value.info)
-                slot.show(value.info, value.row, value.news, current=value.current)
-                slot.display = True
+                continue
+            opened, shown = opened or opens, shown + appears
+            slot.show(value.info, value.row, value.news, current=value.current)
+            slot.display = True
         if unfinished and not self._again:
             self._again = True
             self.call_after_refresh(self._go_on)

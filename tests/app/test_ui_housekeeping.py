@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from app.ui.housekeeping import OVERDUE, REST_SECONDS, WORTH_IT, Housekeeping
+from app.ui.housekeeping import MIDDLE, OVERDUE, REST_SECONDS, WORTH_IT, Housekeeping
 from tests.doubles.pilots import settle
 from tests.doubles.scenes import workstation
 
@@ -24,8 +24,8 @@ def keeper() -> Iterator[Housekeeping]:
     made.end()
 
 
-def counts(monkeypatch: pytest.MonkeyPatch, full: int) -> None:
-    monkeypatch.setattr(gc, "get_count", lambda: (0, 0, full))
+def counts(monkeypatch: pytest.MonkeyPatch, small: int) -> None:
+    monkeypatch.setattr(gc, "get_count", lambda: (0, small % MIDDLE, small // MIDDLE))
 
 
 def test_nothing_is_collected_while_somebody_types(
