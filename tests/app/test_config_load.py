@@ -67,6 +67,8 @@ def test_a_project_has_no_say_in_the_bell(tmp_path: Path) -> None:
         ("agents:\n  mine:\n    command: [a]\n    env: {A: 1}\n", 4, "must be a text"),
         ("ui: {bell: loud}\n", 1, "one of mark, sound, off"),
         ("ui: {ring: off}\n", 1, "unknown key 'ring'"),
+        ("machine: {jail: maybe}\n", 1, "one of auto, on, off"),
+        ("machine: {cell: on}\n", 1, "unknown key 'cell'"),
         ("- a\n", 1, "must stand a mapping"),
     ],
 )
@@ -92,6 +94,24 @@ def test_a_project_may_tighten(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "jail"),
+    [("machine: {jail: on}", "on"), ("machine: {jail: 'off'}", "off"), ("machine: {}", "auto")],
+)
+def test_the_jail_is_wanted_left_out_or_left_to_the_host(
+    tmp_path: Path, text: str, jail: str
+) -> None:
+    assert load_config(configured(tmp_path, text)).defaults.jail == jail
+
+
+@pytest.mark.parametrize("now", ["auto", "on", "off"])
+def test_a_project_may_demand_the_jail(tmp_path: Path, now: str) -> None:
+    (tmp_path / ".cloche.yaml").write_text("machine: {jail: on}\n")
+    assert tighten(Defaults(jail=now), tmp_path).jail == "on"
+    (tmp_path / ".cloche.yaml").write_text("memory: 512\n")
+    assert tighten(Defaults(jail=now), tmp_path).jail == now
+
+
+@pytest.mark.parametrize(
     ("text", "words"),
     [
         ("memory: 8192\n", "only lower 'memory'"),
@@ -99,6 +119,8 @@ def test_a_project_may_tighten(tmp_path: Path) -> None:
         ("agents: {evil: {command: [a]}}\n", "unknown key 'agents'"),
         ("accel: kvm\n", "unknown key 'accel'"),
         ("env: {A: b}\n", "unknown key 'env'"),
+        ("machine: {jail: off}\n", "only set 'jail: on'"),
+        ("machine: {cell: on}\n", "unknown key 'cell'"),
     ],
 )
 def test_a_project_may_do_nothing_else(tmp_path: Path, text: str, words: str) -> None:
