@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.doubles.engines import engine
 from tests.doubles.noise import noise
 from vm.terminal.cell_text import safe_cluster
-from vm.terminal.screen import Unit
+from vm.terminal.screen import MAX_CLUSTER_TEXT, Unit
 from vm.terminal.wire_frame import pack_frame, unpack_frame
 
 
@@ -30,6 +30,7 @@ from vm.terminal.wire_frame import pack_frame, unpack_frame
         ("\u200d", False, "\ufffd"),
         ("\u202e", True, "\ufffd "),
         ("x\u202e", False, "x"),
+        ("\ue0b0\ufe0f", False, "\ue0b0"),
     ],
 )
 def test_clusters_become_what_every_terminal_draws(cluster: str, wide: bool, drawn: str) -> None:
@@ -57,6 +58,7 @@ def runs(text: str) -> list[tuple[str, int]]:
         ("❤\ufe0fx", [("❤", 2), ("x" + " " * 17, 18)]),
         ("\u00a0x", [(" x" + " " * 18, 20)]),
         ("│─é", [("│─é" + " " * 17, 20)]),
+        ("\ue0b0\uf126 \U000f0001x", [("\ue0b0\uf126 \U000f0001x" + " " * 15, 20)]),
     ],
 )
 def test_runs_say_how_many_cells_they_take(text: str, wanted: list[tuple[str, int]]) -> None:
@@ -146,3 +148,10 @@ def test_changed_rows_add_up_to_the_page(batches: list[list[str]]) -> None:
         terminal.feed("".join(pieces).encode())
         shown.update(terminal.frame().rows)
     assert shown == terminal.frame(full=True).rows
+
+
+def test_a_pile_of_marks_on_one_letter_is_cut() -> None:
+    terminal = engine(40, 6)
+    terminal.feed(("e" + "\u0301" * 60).encode())
+    row = terminal.frame(full=True).rows[0]
+    assert row.text.rstrip() == "e" + "\u0301" * (MAX_CLUSTER_TEXT - 1)
