@@ -14,6 +14,7 @@ from __future__ import annotations
 import functools
 from typing import NamedTuple
 
+from vm.terminal.drawable import drawable
 from vm.terminal.screen import MAX_CLUSTER_TEXT
 
 CELL_BITS = {
@@ -69,7 +70,7 @@ def _is_plumbing(character: str) -> bool:
     return (
         "\ufe00" <= character <= "\ufe0f"
         or SKIN_A <= character <= SKIN_Z
-        or not character.isprintable()
+        or not drawable(character)
     )
 
 
@@ -83,7 +84,7 @@ def safe_cluster(cluster: str, wide: bool) -> str:
         letters = "".join(chr(ord(c) - 0x1F1A5) for c in cluster[:2] if FLAG_A <= c <= FLAG_Z)
         return letters.ljust(2) if wide else letters[:1]
     if wide:
-        return cluster[0] if cluster[0].isprintable() else "\ufffd "
+        return cluster[0] if drawable(cluster[0]) else "\ufffd "
     kept = "".join(c for c in cluster if not _is_plumbing(c))
     return kept[:MAX_CLUSTER_TEXT] or "\ufffd"
 
@@ -96,7 +97,7 @@ def character(point: int, wide: bool) -> str:
         return safe_cluster(text, wide)
     if text in LONG_DASHES and wide:
         return "\u2014\u2014"
-    if text.isprintable():
+    if drawable(text):
         return text
     return "  " if wide else " " if text.isspace() else "\ufffd"
 
@@ -111,7 +112,7 @@ def plain_text(number: int, width: int) -> str | None:
         return None
     points = (number >> CONTENT_SHIFT & fields.point).to_bytes(width * 8, "little")
     text = points.decode("utf-32-le", "replace")[::2].replace("\0", " ")
-    return text if text.isprintable() else None
+    return text if drawable(text) else None
 
 
 @functools.lru_cache(16_384)

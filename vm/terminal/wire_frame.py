@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import struct
 
+from vm.terminal.drawable import drawable
 from vm.terminal.screen import (
     MAX_CLUSTER_TEXT,
     MAX_COLUMNS,
@@ -265,7 +266,7 @@ def _unpack_row(
     text = reader.bytes(n_text, "A row").decode("utf-8", "replace")
     runs = _unpack_runs(packed, styles, columns, len(text))
     links = _unpack_links(reader, n_links, columns, addresses) if n_links else ()
-    return y, Row(text if text.isprintable() else _printable(text), runs, links)
+    return y, Row(text if drawable(text) else _printable(text), runs, links)
 
 
 def _unpack_runs(
@@ -323,4 +324,4 @@ def _unpack_marks(reader: _Reader, size: tuple[int, int]) -> tuple[int, tuple[Ma
 
 def _printable(text: str) -> str:
     """Replace what must not reach a terminal, one character for one."""
-    return "".join(c if c.isprintable() else "\ufffd" for c in text)
+    return "".join(c if drawable(c) else "\ufffd" for c in text)
