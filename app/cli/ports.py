@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+import re
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     import argparse
 
     from app.cli.output import Output
+
+PORTS: Final = re.compile(r"([0-9]{1,5})(?::([0-9]{1,5}))?")
 
 
 def port(arguments: argparse.Namespace, output: Output) -> int:
@@ -38,10 +41,10 @@ def port(arguments: argparse.Namespace, output: Output) -> int:
 
 def parse_forward(text: str) -> Forward:
     """Return what `HOST:GUEST` or `PORT` means. Raises AppError `usage`."""
-    host, _, guest = text.partition(":")
-    if not (host.isdecimal() and (guest or host).isdecimal()):
+    found = PORTS.fullmatch(text)
+    if found is None:
         raise AppError("usage", f"'{text}' names no ports.", "HOST:GUEST, such as 8080:80")
-    return Forward(int(host), int(guest or host))
+    return Forward(int(found[1]), int(found[2] or found[1]))
 
 
 async def _change(
