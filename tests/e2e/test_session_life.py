@@ -33,6 +33,7 @@ async def typed(world: World, session: str, line: bytes, answer: bytes) -> None:
     """Type a line into the agent's terminal and wait for its answer."""
     async with await SessionClient.open(world.paths, session) as client:
         pane = await PaneClient.open(client.pane_socket_path)
+        pane.take()
         seen, live = b"", False
         async with asyncio.timeout(60):
             while answer not in seen:
