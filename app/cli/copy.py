@@ -28,7 +28,7 @@ TELL_S: Final = 0.2
 
 def copy(arguments: argparse.Namespace, output: Output) -> int:
     """Copy SRC to DST, one of which is `ID:path`; status 1 when something was left out."""
-    sides = [_guest_side(text) for text in (arguments.source, arguments.target)]
+    sides = [guest_side(text) for text in (arguments.source, arguments.target)]
     if (sides[0] is None) == (sides[1] is None):
         text = "Exactly one of SRC and DST is in a guest."
         raise AppError("usage", text, "cloche cp ID:PATH DST, or: cloche cp SRC ID:PATH")
@@ -44,7 +44,7 @@ def copy(arguments: argparse.Namespace, output: Output) -> int:
     return EXIT_FAILED if report.skipped_count else EXIT_DONE
 
 
-def _guest_side(text: str) -> tuple[str, bytes] | None:
+def guest_side(text: str) -> tuple[str, bytes] | None:
     """Return session and path of `ID:path`; a path of the host has a slash before any colon."""
     session, colon, path = text.partition(":")
     if not colon or not session or "/" in session:

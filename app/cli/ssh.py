@@ -56,7 +56,6 @@ Host {alias}
     ControlMaster no
     ControlPath none
     Compression no
-    EscapeChar none
     LogLevel ERROR
 """
 """Every line closes something that a user's or a host's own configuration may have opened."""

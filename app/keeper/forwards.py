@@ -40,6 +40,8 @@ MAX_CONNECTIONS: Final = 24
 """Connections of one session at a time; the guest's sshd allows 64 sessions in all."""
 
 CHUNK: Final = 1 << 16
+END_S: Final = 2.0
+"""Seconds in which the last bytes may still reach a client when its port is removed."""
 
 
 @dataclass(slots=True)
@@ -136,7 +138,9 @@ class Forwards:
 async def _end(listening: _Listening) -> None:
     listening.server.close()  # from here on nobody is accepted
     await end_tasks(list(listening.serving))
-    await listening.server.wait_closed()
+    with contextlib.suppress(TimeoutError):  # newer Pythons wait for clients that read nothing
+        async with asyncio.timeout(END_S):
+            await listening.server.wait_closed()
 
 
 async def _carry(

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from app.cli.copy import guest_side
 from app.client.copying import into, out
 from app.client.copying.out import Place, destination, receive
 from app.client.copying.report import CopyReport
@@ -190,6 +191,22 @@ def test_where_a_copy_goes(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path)
     with pytest.raises(AppError, match="is a link"):
         destination(b"x", tmp_path / "link")
+
+
+@pytest.mark.parametrize(
+    ("text", "side"),
+    [
+        ("s1:a/b", ("s1", b"a/b")),
+        ("s1:", ("s1", b".")),
+        ("s1:a:b", ("s1", b"a:b")),
+        ("./a:b", None),
+        ("/x:y", None),
+        (":x", None),
+        ("plain", None),
+    ],
+)
+def test_which_side_is_the_guest(text: str, side: tuple[str, bytes] | None) -> None:
+    assert guest_side(text) == side
 
 
 class Sink:

@@ -45,6 +45,7 @@ MAX_ENTRIES: Final = 1_000_000
 RESERVE: Final = 256 << 20
 """Bytes of the disk that a copy leaves free, however much the guest has to say."""
 
+LOOK: Final = "Look what is there: cloche exec ID -- ls -la (root's own: cloche cp --root)"
 CHECK_EVERY: Final = 16 << 20
 _NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -116,7 +117,7 @@ async def receive(reader: Reader, place: Place, progress: Progress) -> CopyRepor
 def _nothing(first: Record) -> AppError:
     if first.kind == "x":
         code = "not-found" if first.mode == 2 else "guest-error"
-        return AppError(code, f"The guest answered: {error_text(first)}.", "Look: cloche exec ID")
+        return AppError(code, f"The guest answered: {error_text(first)}.", LOOK)
     what = {"l": "a link", "s": "no regular file or folder"}.get(first.kind, "nothing")
     return AppError("refused", f"What shall be copied is {what}.", "Copy what it stands for.")
 
@@ -129,7 +130,7 @@ async def _receive_file(
     try:
         whole = await _content(reader, first, place.folder, fresh, report, progress)
         if not whole:
-            raise AppError("guest-error", "The guest could not read the file to its end.", "")
+            raise AppError("guest-error", "The guest could not read the file to its end.", LOOK)
         await _end(reader)
         os.rename(fresh, place.name, src_dir_fd=place.folder, dst_dir_fd=place.folder)
     except BaseException:
