@@ -17,6 +17,7 @@ from app.prefix import DEFAULT as DEFAULT_PREFIX
 from app.prefix import prefix_name
 from app.services.colours import Colours
 from app.services.layouts import NoLayouts
+from app.ui.ending import ended_by_signals
 from app.ui.failures import told
 from app.ui.fleet_screen import FleetScreen
 from app.ui.help_screen import HelpScreen
@@ -295,5 +296,6 @@ def run_app(app: ClocheApp) -> int:
     """Run the application on this terminal and return its exit status."""
     mend_parser()
     app.driver_class = OuterDriver
-    app.run()
+    with ended_by_signals(app.exit):
+        app.run()
     return app.return_code or 0
