@@ -97,7 +97,7 @@ def _configuration(paths: Paths) -> tuple[Finding, Defaults]:
     except (AppError, OSError) as error:
         told = app_error(error)
         message, hint = (told.message, told.hint) if told else (str(error), "")
-        fix = hint or f"Look at it: ls -l '{paths.config}'"
+        fix = hint if isinstance(error, AppError) and hint else f"Look: ls -l '{paths.config}'"
         return Finding("config", "fail", message, fix), Defaults()
     message = f"The configuration in {paths.config} is well-formed."
     return Finding("config", "ok", message, facts={"folder": str(paths.config)}), defaults

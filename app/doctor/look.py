@@ -45,7 +45,7 @@ def qemu() -> tuple[int, int, int] | Fault:
     try:
         return asyncio.run(accel.qemu_version())
     except VMError as error:
-        return Fault(error.message, error.hint)
+        return _fault(error)
 
 
 def acceleration(paths: Paths, wish: str) -> Acceleration:
@@ -61,8 +61,8 @@ def acceleration(paths: Paths, wish: str) -> Acceleration:
         image = checks.check_image(paths)
         verdict = asyncio.run(accel.kvm_verdict(image.vmlinux, paths.cache, anew=True))
         works, why = verdict.works, verdict.why
-    except VMError as error:
-        untried = Fault(error.message, error.hint)
+    except (VMError, OSError) as error:
+        untried = _fault(error)
     return Acceleration(
         device=accel.KVM_DEVICE.exists(),
         usable=os.access(accel.KVM_DEVICE, os.R_OK | os.W_OK),
@@ -82,8 +82,7 @@ def _virtualisation() -> str:
 
 def space(name: str, holds: str, variable: str, folder: Path) -> Space:
     """Look at the room in a folder, or where it will be made."""
-    while not folder.exists():
-        folder = folder.parent
+    folder = _nearest(folder)
     room = os.statvfs(folder)
     return Space(
         id=name,
@@ -94,6 +93,15 @@ def space(name: str, holds: str, variable: str, folder: Path) -> Space:
         files=room.f_favail if room.f_files else -1,
         reflink=_reflink(folder),
     )
+
+
+def _nearest(folder: Path) -> Path:
+    """Return the folder, or the first above it that is there for us to see."""
+    for place in (folder, *folder.parents):
+        with contextlib.suppress(OSError):
+            if place.exists():
+                return place
+    return Path("/")
 
 
 def _reflink(folder: Path) -> bool | None:
@@ -204,7 +212,7 @@ def sockets(paths: Paths) -> Fault | None:
     try:
         checks.check_sockets(paths, "0" * 10)
     except AppError as error:
-        return Fault(error.message, error.hint)
+        return _fault(error)
     return None
 
 
@@ -212,8 +220,8 @@ def image(paths: Paths) -> tuple[str, str] | Fault:
     """Return digest and kernel of the base image, or why there is none."""
     try:
         found = checks.check_image(paths)
-    except VMError as error:
-        return Fault(error.message, error.hint)
+    except (VMError, OSError) as error:
+        return _fault(error)
     return found.digest, found.kernel_release
 
 
@@ -222,12 +230,12 @@ def guest_init(paths: Paths) -> bool | Fault:
     from vm.image import guest
     from vm.image.tools import require
 
-    if guest.find_init(paths.store) is not None:
-        return True
     try:
+        if guest.find_init(paths.store) is not None:
+            return True
         require(*guest.COMPILERS)
-    except VMError as error:
-        return Fault(error.message, error.hint)
+    except (VMError, OSError) as error:
+        return _fault(error)
     return False
 
 
@@ -241,6 +249,13 @@ def free_program(name: str) -> str | None:
     from vm.image.tools import find
 
     return find(name) or shutil.which(name)
+
+
+def _fault(error: VMError | AppError | OSError) -> Fault:
+    if isinstance(error, OSError):
+        reason = f"The system refused {error.filename}: {error.strerror}."
+        return Fault(reason, f"Look at it: ls -ld '{error.filename}'")
+    return Fault(error.message, error.hint)
 
 
 def _text(path: Path) -> str:

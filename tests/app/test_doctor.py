@@ -150,6 +150,25 @@ def test_room_is_looked_at_without_a_trace(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == []
 
 
+def test_folders_that_cannot_be_looked_into_are_findings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def closed(*_: object, **__: object) -> object:
+        raise PermissionError(13, "Permission denied", "/closed")
+
+    monkeypatch.delenv("CLOCHE_ACCEL", raising=False)
+    monkeypatch.setattr("app.client.checks.check_image", closed)
+    monkeypatch.setattr("vm.image.guest.find_init", closed)
+    paths = Paths.from_environment()
+    for seen in (look.image(paths), look.guest_init(paths)):
+        assert isinstance(seen, Fault)
+        assert seen.message == "The system refused /closed: Permission denied."
+        assert seen.hint == "Look at it: ls -ld '/closed'"
+    assert look.acceleration(paths, "auto").untried is not None
+    monkeypatch.setattr(Path, "exists", closed)
+    assert look.space("x", "y", "Z", tmp_path).folder == "/"
+
+
 def test_a_folder_that_is_not_ours_is_not_tried() -> None:
     assert look.space("x", "y", "Z", Path("/proc")).reflink is None
 
