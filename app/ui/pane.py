@@ -164,7 +164,8 @@ class Pane(PaneTalk):
         self._settle(None)
         self._queue.again()
         self._told_size = self._wish
-        head = wire.OPEN.pack(*self._wish, self._rate, self._active)
+        flags = wire.ACTIVE * self._active | wire.CAREFUL * bool(self._crashes)
+        head = wire.OPEN.pack(*self._wish, self._rate, flags)
         payload = head + self._hub.palette.pack()
         link.send(wire.message(Down.OPEN, self.number, payload), descriptor)
         name = (self._name + self._queue.epoch) & 0xFFFFFFFFFFFFFFFF

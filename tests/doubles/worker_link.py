@@ -57,11 +57,12 @@ class WorkerProcess:
 
     def open(
         self, pane: int = 1, size: tuple[int, int] = (80, 24), *, rate: Rate = Rate.FOCUSED,
-        active: bool = True,
+        active: bool = True, careful: bool = False,
     ) -> Keeper:  # fmt: skip
         ours, theirs = socket.socketpair()
         theirs.setblocking(False)
-        payload = wire.OPEN.pack(*size, rate, active) + TerminalPalette().pack()
+        flags = wire.ACTIVE * active | wire.CAREFUL * careful
+        payload = wire.OPEN.pack(*size, rate, flags) + TerminalPalette().pack()
         socket.send_fds(self.link, [wire.message(Down.OPEN, pane, payload)], [theirs.fileno()])
         theirs.close()
         keeper = Keeper(ours)
@@ -111,6 +112,9 @@ class Keeper:
 
     def output(self, data: bytes) -> None:
         self.socket.sendall(stream.pieces(stream.OUTPUT, data))
+
+    def size(self, columns: int, rows: int) -> None:
+        self.socket.sendall(stream.frame(stream.SIZE_FRAME, stream.SIZE.pack(columns, rows)))
 
     def live(self) -> None:
         self.socket.sendall(stream.frame(stream.REPLAYED))

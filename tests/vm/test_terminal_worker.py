@@ -107,21 +107,43 @@ def test_a_replay_without_end_is_drawn_after_a_while() -> None:
 def test_sizes_follow_the_keeper_and_an_active_view() -> None:
     with WorkerProcess() as worker:
         keeper = worker.open(size=(100, 30))
-        keeper.socket.sendall(stream.frame(stream.SIZE_FRAME, stream.SIZE.pack(60, 20)))
+        keeper.size(60, 20)
         keeper.live()
         assert stream.unpack(stream.SIZE, keeper.expect(stream.RESIZE)) == (100, 30)
         assert worker.frame().columns == 100
         worker.send(Down.RESIZE, wire.PAIR.pack(3, 0))
         assert stream.unpack(stream.SIZE, keeper.expect(stream.RESIZE)) == (20, 5)
-        keeper.socket.sendall(stream.frame(stream.SIZE_FRAME, stream.SIZE.pack(90, 25)))
+        keeper.size(90, 25)
         while worker.frame().columns != 90:
             pass
+
+
+@pytest.mark.parametrize(("careful", "column"), [(False, 39), (True, 59)])
+def test_a_replay_after_a_crash_takes_no_size_but_the_last(careful: bool, column: int) -> None:
+    with WorkerProcess() as worker:
+        keeper = worker.open(careful=careful)
+        keeper.size(40, 10)
+        keeper.output(b"\x1b[1;60Hx")
+        keeper.size(80, 24)
+        keeper.live()
+        frame = worker.frame()
+        assert (frame.columns, frame.rows[0].text.index("x")) == (80, column)
+
+
+def test_a_watcher_takes_the_guests_size_when_a_careful_replay_is_over() -> None:
+    with WorkerProcess() as worker:
+        keeper = worker.open(careful=True)
+        keeper.socket.sendall(stream.frame(stream.HOLD, stream.HOLDER.pack(0, 2)))
+        keeper.size(40, 10)
+        keeper.output(b"abc")
+        keeper.live()
+        assert worker.frame().columns == 40
 
 
 def test_an_inactive_view_never_resizes_the_guest() -> None:
     with WorkerProcess() as worker:
         keeper = worker.open(size=(100, 30), active=False)
-        keeper.socket.sendall(stream.frame(stream.SIZE_FRAME, stream.SIZE.pack(60, 20)))
+        keeper.size(60, 20)
         keeper.live()
         assert worker.frame().columns == 60
         worker.send(Down.RESIZE, wire.PAIR.pack(70, 20))

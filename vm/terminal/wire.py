@@ -144,7 +144,11 @@ class Hello(NamedTuple):
 
 HELLO_HEAD = struct.Struct("<HHB")
 OPEN = struct.Struct("<HHBB")
-"""Columns, rows, rate, active; the packed palette follows."""
+"""Columns, rows, rate, flags; the packed palette follows."""
+ACTIVE, CAREFUL = 1, 2
+"""Flags of OPEN: the view's size is the guest's; an engine of this terminal has crashed, so the
+replay takes no size but the last. (The engine can end when it widens a terminal that holds links,
+about once in 10,000 times, and a replay would widen it at the same place again.)"""
 PAIR = struct.Struct("<HH")
 SIGNED = struct.Struct("<i")
 NUMBER = struct.Struct("<I")

@@ -200,10 +200,15 @@ class Worker:
         if len(self._panes) >= wire.MAX_PANES:
             raise WireError("There are too many panes.")
         head, colors = it.payload[: wire.OPEN.size], it.payload[wire.OPEN.size :]
-        columns, rows, rate, active = wire.exactly(wire.OPEN, head)
+        columns, rows, rate, flags = wire.exactly(wire.OPEN, head)
         engine = GhosttyEngine(self._ghostty, columns, rows, unpack_palette(colors))
         self._panes[it.pane] = WorkerPane(
-            it.pane, descriptor, engine, unpack_rate(rate), active=bool(active)
+            it.pane,
+            descriptor,
+            engine,
+            unpack_rate(rate),
+            active=bool(flags & wire.ACTIVE),
+            careful=bool(flags & wire.CAREFUL),
         )
 
     def _close(self, pane: WorkerPane) -> None:

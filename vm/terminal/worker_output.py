@@ -32,9 +32,11 @@ RESIZE = 0.05
 class PaneOutput(PaneInput):
     """A terminal that follows what its keeper sends."""
 
-    def __init__(self, number: int, descriptor: int, engine: VTEngine, *, active: bool) -> None:
+    def __init__(
+        self, number: int, descriptor: int, engine: VTEngine, *, active: bool, careful: bool = False
+    ) -> None:
         super().__init__(number, descriptor, engine)
-        self.active = active
+        self.active, self._careful = active, careful
         self._reader = stream.FrameReader()
         self._inbox: deque[tuple[int, bytes]] = deque()
         self._at, self._piece = 0, PIECE  # place in the first output that waits
@@ -105,8 +107,9 @@ class PaneOutput(PaneInput):
 
     def _understand(self, kind: int, payload: bytes) -> None:
         if kind == stream.SIZE_FRAME:
-            columns, rows = self._guest_size = _size(payload)
-            self._resized(columns, rows)
+            self._guest_size = _size(payload)
+            if not (self._careful and self._replaying):
+                self._resized(*self._guest_size)
         elif kind == stream.TAKEN:
             self._passed(payload)
         elif kind == stream.HOLD:
@@ -167,6 +170,8 @@ class PaneOutput(PaneInput):
             self._quiet = True  # or the screen would send again what the guest has already
         else:
             self._say_live()
+        if not self._holds:
+            self._resized(*self._guest_size)
         self._ask_size()
 
     def _say_live(self) -> None:

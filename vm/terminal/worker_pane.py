@@ -32,9 +32,16 @@ class WorkerPane(PaneOutput):
     """A terminal: bytes from the keeper into the engine, frames and news to the screen."""
 
     def __init__(
-        self, number: int, descriptor: int, engine: VTEngine, rate: Rate, *, active: bool
+        self,
+        number: int,
+        descriptor: int,
+        engine: VTEngine,
+        rate: Rate,
+        *,
+        active: bool,
+        careful: bool = False,
     ) -> None:
-        super().__init__(number, descriptor, engine, active=active)
+        super().__init__(number, descriptor, engine, active=active, careful=careful)
         self.rate = rate
         self._started = time.monotonic()
         self._told: Frame | None = None
