@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from app.ui.pane import Pane
     from widgets.terminal_feed import FeedState
 
-DEADLINE = 15.0
+DEADLINE = 60.0
 
 
 class Watcher:
