@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from tests.conformance.guest_noise import stream
 from tests.doubles.engines import engine
 from vm.terminal import wire_frame
+from vm.terminal.drawable import drawable
 from vm.terminal.palette import TerminalPalette
 from vm.terminal.screen import (
     Modifier,
@@ -169,7 +170,7 @@ class Player:
             assert 0 <= y < frame.height
             assert sum(run.cells for run in row.runs) == frame.columns, (y, row)
             assert sum(run.characters for run in row.runs) == len(row.text)
-            assert row.text.isprintable(), row.text
+            assert drawable(row.text), row.text
         for marks in frame.marks.values():
             assert all(0 <= mark.start < mark.end <= frame.columns for mark in marks)
         if frame.cursor is not None:
