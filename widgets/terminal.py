@@ -22,14 +22,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar, cast
 
 from textual.geometry import Offset, Region
-from textual.widget import Widget
 
 from widgets.terminal_blink import Blink
 from widgets.terminal_copying import CopyMode
 from widgets.terminal_feed import Scroll
-from widgets.terminal_messages import TerminalMessages
 from widgets.terminal_mouse import TerminalMouse
 from widgets.terminal_painter import TerminalPainter
+from widgets.terminal_relay import TerminalRelay
 from widgets.terminal_typing import TerminalTyping
 
 if TYPE_CHECKING:
@@ -55,7 +54,7 @@ WHOLE = 0.7
 """From this share of changed rows on, one region is cheaper to paint than many."""
 
 
-class TerminalView(TerminalMessages, Widget, can_focus=True):
+class TerminalView(TerminalRelay, can_focus=True):
     """One terminal. Mount it anywhere; give it a feed at once or later through `attach`."""
 
     DEFAULT_CSS: ClassVar[str] = "TerminalView { width: 1fr; height: 1fr; }"
@@ -207,26 +206,6 @@ class TerminalView(TerminalMessages, Widget, can_focus=True):
         self.set_class(state not in ("live", "starting"), "-stale")
         self.post_message(self.StateChanged(self, state, status, message))
 
-    def feed_title(self, title: str) -> None:
-        """Pass a title on."""
-        self.post_message(self.TitleChanged(self, title))
-
-    def feed_bell(self) -> None:
-        """Pass a bell on."""
-        self.post_message(self.Bell(self))
-
-    def feed_clipboard(self, text: str) -> None:
-        """Pass a wish to write the clipboard on; nothing is copied here."""
-        self.post_message(self.ClipboardRequested(self, text))
-
-    def feed_notified(self, title: str, body: str) -> None:
-        """Pass a notification on."""
-        self.post_message(self.Notified(self, title, body))
-
-    def feed_progress(self, progress: tuple[int, int] | None) -> None:
-        """Pass the guest's progress on."""
-        self.post_message(self.ProgressChanged(self, progress))
-
     def feed_mirrored(self, mirrored: bool) -> None:
         """Pass on that another client took the terminal, or that this one holds it."""
         self.set_class(mirrored, "-mirrored")
@@ -235,10 +214,6 @@ class TerminalView(TerminalMessages, Widget, can_focus=True):
         self.touch_blink()
         self.refresh()
         self.post_message(self.MirrorChanged(self, mirrored))
-
-    def feed_refused(self, message: str) -> None:
-        """Pass on that input was dropped."""
-        self.post_message(self.InputRefused(self, message))
 
     # -- drawing -------------------------------------------------------------------------------
 
@@ -376,25 +351,3 @@ class TerminalView(TerminalMessages, Widget, can_focus=True):
             self.paste(text)
         else:  # the app says that there is nothing, and how one copies
             self.post_message(self.PrefixCommand(self, "right_square_bracket", "]"))
-
-    # -- mouse ---------------------------------------------------------------------------------
-
-    def on_mouse_down(self, event: events.MouseDown) -> None:
-        """Begin what the mouse does."""
-        self._mouse.press(event)
-
-    def on_mouse_up(self, event: events.MouseUp) -> None:
-        """End what the mouse does."""
-        self._mouse.release(event)
-
-    def on_mouse_move(self, event: events.MouseMove) -> None:
-        """Go on with what the mouse does."""
-        self._mouse.move(event)
-
-    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
-        """Go back in the scrollback, or let the guest."""
-        self._mouse.wheel(event, -1)
-
-    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
-        """Go forth in the scrollback, or let the guest."""
-        self._mouse.wheel(event, 1)
