@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Final
 from app.paths import Paths
 from app.services.local import LocalFleet
 from app.ui.app import ClocheApp
+from app.ui.fleet_screen import FleetScreen
 from app.ui.live_terminals import LiveTerminals
 from app.ui.review_screen import ReviewScreen
 from tests.e2e.sessions import World
@@ -30,7 +31,11 @@ if TYPE_CHECKING:
 
     from textual.pilot import Pilot
 
-SIZE: Final = (132, 36)
+    from widgets.terminal_feed import PaneFeed
+
+SIZE: Final = (132, 34)
+WIDE: Final = (164, 42)
+SESSIONS: Final = 4
 WAIT_S: Final = 120.0
 
 FIXER: Final = """\
@@ -63,6 +68,25 @@ say("  \\033[33medit\\033[0m   build.sh")
 say("\\n\\033[32mdone\\033[0m: unclosed quotes raise UnclosedQuote")
 """
 """An agent for the picture: changes what a reviewer would like to look at."""
+
+SCRIBE: Final = """\
+import time
+def say(text=""):
+    print(text, flush=True)
+    time.sleep(0.3)
+say("\\033[1;34m\u25c6 scribe\\033[0m  write the guide for quoted text\\n")
+for done, step in enumerate(("outline", "quotes.md", "errors.md", "index.md"), 1):
+    bar = "\u2501" * (6 * done)
+    say(f"  \\033[32m\u2713\\033[0m {step:<10} \\033[36m{bar:<24}\\033[0m {25 * done} %")
+say()
+say("  \\033[2mthree pages, 212 lines, every link checked\\033[0m\\n")
+say("\\033[33m?\\033[0m Shall the pages go into docs/ or into site/?")
+input("  > ")
+"""
+"""An agent for the picture: writes, and ends with a question."""
+
+LOOK: Final = "clear; grep -n --color=always -r token src; git log --oneline; ls -l --color src"
+"""What somebody looks at in a shell of their own."""
 
 PROJECT: Final = {
     "src/tokenizer.py": '''\
@@ -127,14 +151,13 @@ def save(app: ClocheApp, path: Path) -> None:
     path.write_text(picture)
 
 
-async def take_pictures(world: World, project: Path, folder: Path) -> None:
-    """Show the fleet at work, then a review with decisions in it."""
+async def picture_review(world: World, project: Path, folder: Path) -> None:
+    """Show a review with decisions in it."""
     palette = builtin_palettes()[DEFAULT]
     app = ClocheApp(project, LocalFleet(world.paths), LiveTerminals(world.paths, palette))
     async with app.run_test(size=SIZE) as pilot:
-        await until(pilot, lambda: len(app.sessions) == 3)
+        await until(pilot, lambda: len(app.sessions) == SESSIONS)
         await until(pilot, lambda: any(one.changes.files > 8 for one in app.sessions))
-        save(app, folder / "fleet.svg")
         await pilot.press("r")
         await until(pilot, lambda: isinstance(app.screen, ReviewScreen))
         screen = app.screen
@@ -151,22 +174,71 @@ async def take_pictures(world: World, project: Path, folder: Path) -> None:
         save(app, folder / "review.svg")
 
 
+def fleet_of(app: ClocheApp) -> FleetScreen:
+    """Return the first screen."""
+    screen = app.screen_stack[0]
+    assert isinstance(screen, FleetScreen)
+    return screen
+
+
+def feed_of(app: ClocheApp, name: str) -> PaneFeed | None:
+    """Return what is behind the pane of a session."""
+    screen = fleet_of(app)
+    found = next((info.id for info in app.sessions if info.name == name), "")
+    slot = screen.slot_of(found)
+    return None if slot is None else slot.feed
+
+
+def shows(app: ClocheApp, name: str, text: str) -> bool:
+    """Tell whether a session's pane shows a text."""
+    feed = feed_of(app, name)
+    strips = [] if feed is None else [feed.strip(y) for y in range(feed.rows)]
+    return any(strip is not None and text in strip.text for strip in strips)
+
+
+async def picture_terminals(world: World, project: Path, folder: Path) -> None:
+    """Show four agents side by side, then a search in what one of them showed."""
+    palette = builtin_palettes()[DEFAULT]
+    app = ClocheApp(project, LocalFleet(world.paths), LiveTerminals(world.paths, palette))
+    async with app.run_test(size=WIDE) as pilot:
+        await until(pilot, lambda: len(app.sessions) == SESSIONS)
+        await pilot.press("plus")
+        await until(pilot, lambda: shows(app, "scribe", "Shall the pages"))
+        await until(pilot, lambda: shows(app, "try-it", "$"))
+        names = [info.name for info in fleet_of(app).sessions]
+        await pilot.press(str(names.index("try-it") + 1))
+        feed = feed_of(app, "try-it")
+        assert feed is not None
+        feed.send_text(f"{LOOK}\r")
+        await until(pilot, lambda: shows(app, "try-it", "util.py"))
+        await until(pilot, lambda: all(one.agent_state != "working" for one in app.sessions))
+        save(app, folder / "grid.svg")
+        await pilot.resize_terminal(*SIZE)
+        await pilot.press("ctrl+g", "z", "ctrl+g", "f", *"token")
+        await until(pilot, lambda: feed.view.matches > 1 and not feed.view.searching)
+        save(app, folder / "copy-mode.svg")
+
+
 def main(folder: Path) -> None:
     """Start sessions of its own, take the pictures, and end what was started."""
     with tempfile.TemporaryDirectory() as name:
         world = World(Path(name) / "w", Paths.from_environment().store)
-        os.environ.update(world.environment)
+        os.environ.update(world.environment, TERM="xterm-256color", COLORTERM="truecolor")
         project = make_project(Path(name) / "parser")
         try:
             world.paths.config.mkdir(parents=True)
-            agents = {"agents": {"fixer": {"command": ["python3", "-c", FIXER]}}}
+            programs = {"fixer": FIXER, "scribe": SCRIBE}
+            agents = {"agents": {n: {"command": ["python3", "-c", p]} for n, p in programs.items()}}
             (world.paths.config / "config.yaml").write_text(json.dumps(agents))
             fixer = ("run", "fixer", "--detach", "--workspace", str(project))
             world.wait_for(world.json(*fixer)["session"], "agent_state", "done")
             shell = ("run", "shell", "--detach", "--name", "try-it", "--workspace", str(project))
             world.wait_for(world.json(*shell)["session"], "state", "running")
             world.json("run", "demo", "--detach", "--workspace", str(project))
-            asyncio.run(take_pictures(world, project, folder))
+            scribe = ("run", "scribe", "--detach", "--name", "scribe", "--workspace", str(project))
+            world.json(*scribe)
+            asyncio.run(picture_terminals(world, project, folder))
+            asyncio.run(picture_review(world, project, folder))
         finally:
             world.close()
 

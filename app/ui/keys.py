@@ -34,6 +34,7 @@ This page is made from the program's own table of keys.
 While an agent's screen has the focus, every key goes to the agent. What stays Cloche's: `ctrl+g`
 and then any key of the fleet screen (`ctrl+g` twice sends it once), `alt+1` to `alt+9`, and `f12`.
 A screen that is attached elsewhere is only watched; `ctrl+g` and then `enter` takes it over.
+How panes, copy mode and the mouse work stands in [live terminals](terminals.md).
 """
 
 
