@@ -208,6 +208,42 @@ async def test_too_large_a_data_frame(tmp_path: Path) -> None:
             await client.fetch("workspace", b"p", 1, 1 << 20, print)
 
 
+async def test_a_copy_in_pieces_and_its_end(tmp_path: Path) -> None:
+    data = frame(b"d", bytes(4) + b"abc")
+    answers = (frame(b"k"), data + data + frame(b"k"), frame(b"q"), frame(b"k"), frame(b"k"))
+    pieces: list[bytes] = []
+    async with client_of(tmp_path / "s", *answers) as client:
+        await client.copy_open(b"a", root=True, into=False)
+        assert not await client.copy_read(6, pieces.append)
+        assert await client.copy_read(6, pieces.append)
+        await client.copy_write(b"x" * 65536)
+        await client.copy_close()
+        for path in (b"", b"a\0b", b"a" * 4096):
+            with pytest.raises(ValueError, match="path"):
+                await client.copy_open(path, root=False, into=False)
+        with pytest.raises(ValueError, match="too much"):
+            await client.copy_write(b"x" * 65537)
+    assert pieces == [b"abc", b"abc"]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        frame(b"d", bytes(4) + b"four"),
+        frame(b"d", bytes(4)),
+        frame(b"d"),
+        frame(b"e"),
+        frame(b"z", bytes(5)),
+    ],
+)
+async def test_a_bad_piece_of_a_copy_ends_the_link(tmp_path: Path, answer: bytes) -> None:
+    async with client_of(tmp_path / "s", answer) as client:
+        with pytest.raises(GuestProtocol):
+            await client.copy_read(3, bytes)
+        with pytest.raises(LinkLost):
+            await client.ping()
+
+
 async def test_silence_and_a_closed_port(tmp_path: Path) -> None:
     async with client_of(tmp_path / "s", b"") as client:
         with pytest.raises(LinkLost, match="within"):

@@ -128,7 +128,7 @@ async def _receive_file(
     _check_free(place, stat.S_ISREG, "is there and is no file")
     fresh = _fresh_name()
     try:
-        whole = await _content(reader, first, place.folder, fresh, report, progress)
+        whole = await _content(reader, first, place.folder, fresh, report, progress, sync=True)
         if not whole:
             raise AppError("guest-error", "The guest could not read the file to its end.", LOOK)
         await _end(reader)
@@ -221,9 +221,19 @@ async def _entry(
 
 
 async def _content(
-    reader: Reader, record: Record, folder: int, name: bytes, report: CopyReport, progress: Progress
+    reader: Reader,
+    record: Record,
+    folder: int,
+    name: bytes,
+    report: CopyReport,
+    progress: Progress,
+    *,
+    sync: bool = False,
 ) -> bool:
-    """Write a new file; False when the guest could not read it on."""
+    """Write a new file; False when the guest could not read it on.
+
+    With `sync` it is on the disk then; a folder's files are written to it all at once.
+    """
     file = os.open(name, _NEW, 0o600, dir_fd=folder)
     try:
         unchecked = CHECK_EVERY
@@ -238,7 +248,8 @@ async def _content(
             report.size += len(chunk)
             progress(report)
         os.fchmod(file, record.mode)
-        os.fsync(file)
+        if sync:
+            await asyncio.to_thread(os.fsync, file)
     except BrokenFile:
         return False
     finally:
