@@ -2,7 +2,8 @@
 
 `cold_s` runs from the start of QEMU to the first answer of `true` in the agent's world. `bare_s`
 is QEMU without disks and ports, to the first line that PID 1 prints; `reconnect_s` is one more
-login to the same cold machine. The runs alternate, so that all meet the same load. Goal: the ratio
+login to the same cold machine. `jailed_s` and `open_s` run to QEMU's first answer on its monitor
+only, with its jail and without. The runs alternate, so that all meet the same load. Goal: the ratio
 cold / (bare + reconnect) is at most 1.5.
 """
 
@@ -89,6 +90,15 @@ async def cold(spec: MachineSpec, identity: Identity) -> dict[str, float]:
     return marks
 
 
+async def to_monitor(spec: MachineSpec) -> float:
+    """Seconds from the start of QEMU to its first answer on the monitor."""
+    started = time.perf_counter()
+    machine = await Machine.start(spec)
+    taken = time.perf_counter() - started
+    await machine.stop(1.0)
+    return taken
+
+
 async def one(image: ImageSet, resources: Resources, folder: Path) -> dict[str, float]:
     """One cold run and one bare run."""
     identity = Identity.new()
@@ -98,6 +108,8 @@ async def one(image: ImageSet, resources: Resources, folder: Path) -> dict[str, 
     vmlab.put_secrets(image, spec, identity)
     figures = await cold(spec, identity)
     figures["bare_s"] = await bare(image, resources)
+    figures["jailed_s"] = await to_monitor(spec)
+    figures["open_s"] = await to_monitor(replace(spec, jail=None))
     figures["ratio"] = figures["cold_s"] / (figures["bare_s"] + figures["reconnect_s"])
     return figures
 
@@ -117,6 +129,7 @@ async def measure(runs: int, resources: Resources) -> dict[str, object]:
         "ratio_of_medians": round(
             medians["cold_s"] / (medians["bare_s"] + medians["reconnect_s"]), 3
         ),
+        "jail_s": round(medians["jailed_s"] - medians["open_s"], 4),
     }
 
 
