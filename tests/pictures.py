@@ -209,7 +209,8 @@ async def picture_terminals(world: World, project: Path, folder: Path) -> None:
         await pilot.press(str(names.index("try-it") + 1))
         feed = feed_of(app, "try-it")
         assert feed is not None
-        feed.send_text(f"{LOOK}\r")
+        feed.send_paste(LOOK)
+        await pilot.press("enter")
         await until(pilot, lambda: shows(app, "try-it", "util.py"))
         await until(pilot, lambda: all(one.agent_state != "working" for one in app.sessions))
         save(app, folder / "grid.svg")

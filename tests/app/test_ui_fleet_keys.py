@@ -8,7 +8,7 @@ import pytest
 
 from app.ui.fleet_screen import FleetScreen
 from app.ui.pane_stage import AT_ONCE
-from tests.doubles.pilots import press, settle
+from tests.doubles.pilots import press, screen_text, settle
 from tests.doubles.scenes import crowd, workstation
 from widgets.key_bar import KeyBar
 
@@ -136,3 +136,20 @@ async def test_of_many_panes_that_come_back_a_few_appear_in_a_turn() -> None:
         assert seen() == 1 + AT_ONCE
         await settle(pilot)
         assert seen() == 9
+
+
+async def test_on_80_columns_copy_mode_and_search_say_how_to_end_them() -> None:
+    app, _, _ = workstation()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await settle(pilot)
+        await press(pilot, "enter", "ctrl+g", "left_square_bracket")
+        shown = screen_text(pilot).splitlines()[-1]
+        for hint in ("v select", "y copy", "/ search", "q leave", "R block"):
+            assert hint in shown
+        await press(pilot, "slash")
+        shown = screen_text(pilot).splitlines()[-1]
+        for hint in ("enter keep", "esc end", "up match above", "down match below"):
+            assert hint in shown
+        assert "q leave" not in shown
+        await press(pilot, "escape", "q")
+        assert "keys go to" in screen_text(pilot).splitlines()[-1]
