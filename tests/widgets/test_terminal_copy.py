@@ -86,27 +86,27 @@ def test_each_key_of_the_table_is_tried_here() -> None:
     assert all(row.what for row in COPY_KEYS)
 
 
-@pytest.mark.parametrize("key", list(COPY_KEY))
-async def test_a_key_of_copy_mode(key: str) -> None:
+async def test_what_each_key_of_copy_mode_does() -> None:
+    app = TerminalApp()
+    more = {"slash": ["x"], "question_mark": ["x"], **{d: ["j"] for d in "123456789"}}
+    async with app.run_test() as pilot:
+        for key, wanted in WANTED.items():
+            feed = GrantingFeed()
+            app.view.attach(feed)
+            await copying(pilot, app, feed)
+            await pilot.press(key, *more.get(key, ()))
+            assert (key, feed.calls) == (key, [wanted])
+        assert app.noted == []
+
+
+async def test_any_other_key_does_nothing_in_copy_mode() -> None:
     feed = GrantingFeed()
     app = TerminalApp(feed)
     async with app.run_test() as pilot:
         await copying(pilot, app, feed)
-        more = {"slash": ["x"], "question_mark": ["x"], **{d: ["j"] for d in "123456789"}}
-        await pilot.press(key, *more.get(key, ()))
-        assert feed.calls == [WANTED[key]]
-        assert app.noted == []
-
-
-@pytest.mark.parametrize("key", ["a", "Z", "f5", "tab", "ctrl+c", "ctrl+q", "delete", "alt+x"])
-async def test_any_other_key_does_nothing_in_copy_mode(key: str) -> None:
-    feed = GrantingFeed()
-    app = TerminalApp(feed)
-    async with app.run_test() as pilot:
-        await copying(pilot, app, feed)
-        await pilot.press(key)
-        assert feed.calls == []
-        assert app.noted == []
+        for key in ("a", "Z", "f5", "tab", "ctrl+c", "ctrl+q", "delete", "alt+x"):
+            await pilot.press(key)
+            assert (key, feed.calls, app.noted) == (key, [], [])
         assert app.view.copying
 
 
