@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import signal
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -102,6 +103,16 @@ async def test_qemu_holds_no_file_of_the_host(forked_vm: LabVM) -> None:
         "/vm/scratch-1",
         "/vm/scratch-2",
     }
+
+
+async def test_qemu_outlives_its_guard(forked_vm: LabVM) -> None:
+    """Whatever ends bubblewrap's process does not end the machine."""
+    machine = forked_vm.machine
+    os.kill(int(status_of(machine.pid)["PPid"][0]), signal.SIGKILL)
+    assert (await forked_vm.run("true")).exit_code == 0
+    await machine.stop(5.0)
+    assert not machine.running
+    assert await machine.wait_exit() is None
 
 
 def test_a_jailed_session_outlives_its_keeper(world: World, tmp_path: Path) -> None:

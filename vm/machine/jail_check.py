@@ -34,6 +34,8 @@ APPARMOR: Final = (
 )
 """Ubuntu 24.04 and later let no program make user namespaces that has no profile for it."""
 
+SHOW: Final = "bwrap --unshare-all --ro-bind / / true  # says what is forbidden here"
+
 SWITCHES: Final[tuple[tuple[str, str, str, str], ...]] = (
     (
         "kernel/apparmor_restrict_unprivileged_userns",
@@ -173,7 +175,7 @@ def _reason(said: str) -> tuple[str, str]:
                 if Path("/proc/sys", name).read_text().strip() == forbidding:
                     return why, fix
     last = "".join(c for c in said.splitlines()[-1] if c.isprintable())[:160]
-    return f"bubblewrap does not work here ({last})", "bwrap --unshare-all --ro-bind / / true"
+    return f"bubblewrap does not work here ({last})", SHOW
 
 
 def surroundings(program: str) -> tuple[list[jail.File], list[tuple[str, str]]]:
