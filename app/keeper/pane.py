@@ -41,7 +41,7 @@ MIN_SIZE, MAX_SIZE = (2, 1), (1000, 500)
 """Smallest and largest columns and rows that a client may ask for."""
 
 MAX_COUNTS: Final = 256
-"""Clients whose input is remembered to have been passed on."""
+"""Clients without a connection whose input is remembered to have been passed on."""
 
 RESIZE_S: Final = 0.05
 """Seconds between two changes of the guest's size; of those that come faster the last one counts.
@@ -123,7 +123,7 @@ class PaneServer:
             for task in done:
                 task.result()
         finally:
-            self._clients.discard(client)
+            self._gone(client)
             self._holding.leave(client)
             self._acked.set()
             self._tell_holding()
@@ -202,9 +202,22 @@ class PaneServer:
                 other.count = None
         count = Count(count.begun, count.begun, count.sending)
         self._counts[name] = count
-        while len(self._counts) > MAX_COUNTS:
-            self._counts.pop(next(iter(self._counts)))
         client.named(count)
+        self._drop_counts()
+
+    def _drop_counts(self) -> None:
+        """Forget the clients that have been gone for longest; never one that is connected."""
+        connected = {id(client.count) for client in self._clients}
+        gone = [name for name, count in self._counts.items() if id(count) not in connected]
+        for name in gone[: max(0, len(gone) - MAX_COUNTS)]:
+            del self._counts[name]
+
+    def _gone(self, client: Client) -> None:
+        """Take a client out; of all that are gone its input is remembered longest."""
+        self._clients.discard(client)
+        for name, count in list(self._counts.items()):
+            if count is client.count:
+                self._counts[name] = self._counts.pop(name)
 
     def _holds(self, client: Client) -> bool:
         return self._holding.holder is client

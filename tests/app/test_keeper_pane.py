@@ -346,6 +346,31 @@ async def test_a_client_that_comes_back_hears_what_was_passed_on(bench: Bench) -
         writer.close()
 
 
+async def test_a_connected_client_is_not_forgotten_whoever_else_comes(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.keeper.pane.MAX_COUNTS", 2)
+    reader, first = await asyncio.open_unix_connection(bench.path)
+    first.write(frames.frame(frames.HOLD, bytes([frames.TAKE])))
+    first.write(frames.frame(frames.NAME, frames.NAMED.pack(99, 0)))
+    first.write(frames.frame(frames.COUNTED, b"once"))
+    while (await passed(reader))[0] != 1:
+        pass
+    for name in range(8):
+        other_reader, other = await asyncio.open_unix_connection(bench.path)
+        other.write(frames.frame(frames.NAME, frames.NAMED.pack(name, 0)))
+        await passed(other_reader)
+        other.close()
+        if name == 6:
+            first.close()
+            await other_reader.read()
+    reader, again = await asyncio.open_unix_connection(bench.path)
+    again.write(frames.frame(frames.NAME, frames.NAMED.pack(99, 0)))
+    assert (await passed(reader))[0] == 1
+    assert len(bench.server._counts) <= 2 + bench.server.clients  # pyright: ignore[reportPrivateUsage]
+    again.close()
+
+
 async def test_what_is_being_passed_on_outlives_its_connection(bench: Bench) -> None:
     bench.server._keyboard = keyboard = StuckKeyboard()  # pyright: ignore[reportPrivateUsage]
     _, first = await asyncio.open_unix_connection(bench.path)
