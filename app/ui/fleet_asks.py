@@ -109,10 +109,15 @@ class FleetAsks(TerminalEvents):
         return Ask(
             source=session_id,
             text=wish if text else f"{name} wants to empty your clipboard",
-            detail=f"\u201c{safe_name(text[:SHOWN_TEXT]).text}\u201d" if text else "",
+            detail=self._quoted(text) if text else "",
             choices=(("y", "let it"), ("n", "no")),
             payload=text,
         )
+
+    def _quoted(self, text: str) -> str:
+        """Return the beginning of a text; one that goes on does not look as if it ended there."""
+        shown = safe_name(text[:SHOWN_TEXT]).text
+        return f"\u201c{shown}" + (self.glyphs.ellipsis if len(text) > SHOWN_TEXT else "\u201d")
 
     def action_answer(self) -> None:
         """Give the keys to the question that is shown."""

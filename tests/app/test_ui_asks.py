@@ -182,3 +182,14 @@ async def test_e_without_a_question_says_so() -> None:
         notice = fleet_of(app).notice
         assert notice is not None
         assert "No agent asks" in notice.text
+
+
+async def test_a_text_that_is_longer_than_what_is_shown_of_it_looks_cut() -> None:
+    app, _, terminals = workstation()
+    async with app.run_test(size=(400, 40)) as pilot:
+        await settle(pilot)
+        await enter(pilot, app, "s1")
+        await copies(pilot, terminals, "s1", "a" * 200)
+        assert f"\u201c{'a' * 200}\u201d" in screen_text(pilot)
+        await copies(pilot, terminals, "s1", "a" * 200 + "; rm -r ~")
+        assert f"\u201c{'a' * 200}\u2026 " in screen_text(pilot)
