@@ -198,7 +198,7 @@ async def test_copy_mode_is_said_in_the_header_and_its_keys_below() -> None:
         fleet_of(app).refresh_keys()
         await settle(pilot)
         assert "copy mode" in screen_text(pilot)
-        assert [hint.label for hint in app.screen.query_one(KeyBar).hints][:2] == ["move", "select"]
+        assert [hint.label for hint in app.screen.query_one(KeyBar).hints][:2] == ["select", "copy"]
 
 
 async def test_trouble_is_known_when_a_pane_is_shown_again() -> None:
