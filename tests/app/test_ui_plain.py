@@ -2,15 +2,7 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
-import pty
 import re
-import struct
-import subprocess
-import sys
-import termios
-from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 import pytest
@@ -21,46 +13,18 @@ from textual.color import Color
 from app.errors import AppError
 from app.ui.app import run_workstation
 from app.ui.plain import CHOSEN, Plain
+from tests.doubles import on_terminal
 from tests.doubles.scenes import workstation
 from themes.palette import builtin_palettes
 from widgets.paint import Paint
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from textual.app import App
 
-PROGRAM = Path(__file__).parents[1] / "doubles" / "plain_program.py"
 SGR = re.compile(rb"\x1b\[([0-9;:]*)m")
-WAIT_S = 90.0
 FULL = {"TERM": "xterm-256color", "COLORTERM": "truecolor"}
-
-
-def output(environment: dict[str, str]) -> bytes:
-    """Run the workstation on a terminal of 120x40 and return all that it writes."""
-    inside, outside = pty.openpty()
-    fcntl.ioctl(outside, termios.TIOCSWINSZ, struct.pack("4H", 40, 120, 0, 0))
-    keep = {name: os.environ[name] for name in ("PATH", "HOME", "LC_ALL") if name in os.environ}
-    program = subprocess.Popen(
-        [sys.executable, "-P", str(PROGRAM)],
-        stdin=outside, stdout=outside, stderr=outside, env={**keep, **environment},
-    )  # fmt: skip
-    os.close(outside)
-    data = bytearray()
-    try:
-        while chunk := _read(inside):
-            data += chunk
-        assert program.wait(WAIT_S) == 0, bytes(data[-3000:])
-    finally:
-        program.kill()
-        program.wait(WAIT_S)
-        os.close(inside)
-    return bytes(data)
-
-
-def _read(descriptor: int) -> bytes:
-    try:
-        return os.read(descriptor, 65536)
-    except OSError:  # the last end of the terminal was closed
-        return b""
 
 
 def colours(data: bytes) -> set[str]:
@@ -94,7 +58,7 @@ def colours(data: bytes) -> set[str]:
 def test_no_colour_goes_out_that_the_terminal_cannot_show(
     environment: dict[str, str], allowed: set[str]
 ) -> None:
-    data = output(environment)
+    data = on_terminal.written("plain_program.py", (120, 40), environment)
     for text in ("SESSIONS", "keys go to", "sentence.", "Everywhere", "Start an agent"):
         assert text.encode() in data, text
     found = colours(data)

@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
-import pty
 import re
-import struct
-import subprocess
-import sys
-import termios
-from pathlib import Path
 
 import pytest
 from rich.color import ColorSystem
 from rich.style import Style
 from textual.strip import Strip
 
+from tests.doubles import on_terminal
 from widgets.terminal_draw_underline import (
     CURLY,
     DASHED,
@@ -26,38 +19,7 @@ from widgets.terminal_draw_underline import (
     written,
 )
 
-PROGRAM = Path(__file__).parents[1] / "doubles" / "terminal_program.py"
 SGR = re.compile(rb"\x1b\[([0-9;:]*)m")
-WAIT_S = 60.0
-
-
-def run_on_terminal(environment: dict[str, str]) -> bytes:
-    """Run the program on a terminal of 60x12 and return all that it writes."""
-    inside, outside = pty.openpty()
-    fcntl.ioctl(outside, termios.TIOCSWINSZ, struct.pack("4H", 12, 60, 0, 0))
-    keep = {name: os.environ[name] for name in ("PATH", "HOME", "LC_ALL") if name in os.environ}
-    program = subprocess.Popen(
-        [sys.executable, str(PROGRAM)],
-        stdin=outside, stdout=outside, stderr=outside, env={**keep, **environment},
-    )  # fmt: skip
-    os.close(outside)
-    data = bytearray()
-    try:
-        while chunk := _read(inside):
-            data += chunk
-        assert program.wait(WAIT_S) == 0, bytes(data[-2000:])
-    finally:
-        program.kill()
-        program.wait(WAIT_S)
-        os.close(inside)
-    return bytes(data)
-
-
-def _read(descriptor: int) -> bytes:
-    try:
-        return os.read(descriptor, 65536)
-    except OSError:  # the last end of the terminal was closed
-        return b""
 
 
 def codes_in(data: bytes) -> set[str]:
@@ -105,7 +67,7 @@ EFFECTS = {"1", "2", "3", "4", "5", "7", "8", "9", "21", "53"}
 def test_no_colour_is_written_that_the_terminal_cannot_show(
     environment: dict[str, str], colours: set[str]
 ) -> None:
-    data = run_on_terminal(environment)
+    data = on_terminal.written("terminal_program.py", (60, 12), environment)
     for text in (b"orange", b"palette", b"COPY"):
         assert text in data
     found = codes_in(data)
