@@ -140,15 +140,13 @@ def test_root_hands_over_what_is_written_and_opens_what_is_read(tmp_path: Path) 
     for name, mode in (("w", 0o600), ("closed", 0o400), ("open", 0o444)):
         (tmp_path / name).write_bytes(b"x")
         (tmp_path / name).chmod(mode)
-    jail_start.hand_over(
-        [
-            jail.File(tmp_path / "w", Path("/vm/w"), "write"),
-            jail.File(tmp_path / "closed", Path("/vm/closed")),
-            jail.File(tmp_path / "open", Path("/vm/open")),
-            jail.File(Path("/dev/null"), Path("/dev/null"), "device"),
-        ],
-        tenant,
-    )
+    own = [
+        jail.File(tmp_path / "w", Path("/vm/w"), "write"),
+        jail.File(tmp_path / "closed", Path("/vm/closed")),
+        jail.File(tmp_path / "open", Path("/vm/open")),
+        jail.File(Path("/dev/null"), Path("/dev/null"), "device"),
+    ]
+    assert jail_start.hand_over(own, tenant, tmp_path) == tuple(own)
     facts = {
         name: (found.st_uid, found.st_gid, stat.S_IMODE(found.st_mode))
         for name in ("w", "closed", "open")
@@ -161,7 +159,25 @@ def test_root_hands_over_what_is_written_and_opens_what_is_read(tmp_path: Path) 
     }
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root makes devices")
+def test_root_makes_a_device_again_that_is_closed_to_all_others(tmp_path: Path) -> None:
+    tenant = jail.Lodger(61200)
+    closed = tmp_path / "closed"
+    os.mknod(closed, stat.S_IFCHR | 0o600, os.makedev(1, 3))
+    for _ in range(2):  # at every start
+        (made,) = jail_start.hand_over([jail.File(closed, jail.KVM, "device")], tenant, tmp_path)
+        assert made == jail.File(tmp_path / "kvm", jail.KVM, "device")
+        found = made.source.stat()
+        assert (found.st_uid, found.st_mode & 0o777) == (61200, 0o600)
+        assert found.st_rdev == os.makedev(1, 3)
+    closed.chmod(0o660)
+    os.chown(closed, 0, 36)
+    tenant = jail.Lodger(61200, groups=(36,))
+    own = (jail.File(closed, jail.KVM, "device"),)
+    assert jail_start.hand_over(own, tenant, tmp_path) == own
+
+
 def test_a_file_that_cannot_be_handed_over_is_named(tmp_path: Path) -> None:
     gone = jail.File(tmp_path / "gone", Path("/vm/gone"), "write")
     with pytest.raises(HostLacks, match="gone cannot be given to QEMU's own user"):
-        jail_start.hand_over([gone], jail.Lodger(61200))
+        jail_start.hand_over([gone], jail.Lodger(61200), tmp_path)

@@ -7,6 +7,7 @@ import os
 import re
 import signal
 import stat
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from vm.errors import HostLacks
@@ -15,6 +16,7 @@ from vm.machine.process import Process, parent, spawn
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from pathlib import Path
 
     from vm.machine.spec import MachineSpec
 
@@ -23,6 +25,8 @@ PID_S: Final = 10.0
 
 _PID: Final = re.compile(rb'"child-pid":\s*(\d{1,10})\D')
 _LONGEST: Final = 4096
+_GROUP: Final = stat.S_IRGRP | stat.S_IWGRP
+_OTHERS: Final = stat.S_IROTH | stat.S_IWOTH
 
 
 async def start(spec: MachineSpec, program: str, place: jail.Jail) -> Process:
@@ -32,10 +36,10 @@ async def start(spec: MachineSpec, program: str, place: jail.Jail) -> Process:
     already (the spec's log says why), HostLacks when a file cannot be handed over.
     """
     held, links = jail_check.surroundings(program)
-    own = jail.files(spec)
-    tenant = jail.lodger(spec, _device_groups(own)) if place.setpriv else None
-    if tenant is not None:
-        hand_over(own, tenant)
+    own, tenant = jail.files(spec), None
+    if place.setpriv:
+        tenant = jail.lodger(spec, _device_groups(own))
+        own = hand_over(own, tenant, spec.console.parent)
     inmate = [held[0].target.as_posix(), *argv.build(jail.inside(spec))[1:]]
     words = jail.command(place, inmate, [*held, *own], links=links, tenant=tenant)
     listening, saying = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
@@ -103,26 +107,57 @@ def _read(descriptor: int) -> bytes | None:
 
 
 def _device_groups(own: Iterable[jail.File]) -> tuple[int, ...]:
-    """Return the groups that may use the machine's devices where not everybody may."""
+    """Return the groups that may use the machine's devices where not everybody may.
+
+    Root's own group is never given: it may use more than one device.
+    """
     found = [os.stat(file.source) for file in own if file.access == "device"]
-    return tuple({device.st_gid for device in found if not device.st_mode & stat.S_IWOTH})
+    return tuple(
+        {
+            device.st_gid
+            for device in found
+            if not _allows(device, _OTHERS) and _allows(device, _GROUP) and device.st_gid != 0
+        }
+    )
 
 
-def hand_over(own: Iterable[jail.File], tenant: jail.Lodger) -> None:
+def _allows(found: os.stat_result, rights: int) -> bool:
+    return found.st_mode & rights == rights
+
+
+def hand_over(own: Iterable[jail.File], tenant: jail.Lodger, folder: Path) -> tuple[jail.File, ...]:
     """Let root's QEMU use its files under the user that it will be; only root can do this.
 
     What it writes becomes its own. What it only reads stays whose it is, and is opened to the group
-    of all such QEMUs where others could not read it. No folder on the way to a file is opened.
+    of all such QEMUs where others could not read it. A device that neither its group nor others may
+    use is made again in `folder`, for that user alone. No folder on the way to a file is opened.
+    Returns the files to use. Raises HostLacks.
     """
-    for file in own:
-        if file.access != "device":
-            try:
-                _hand_over(file, tenant)
-            except OSError as error:
-                raise HostLacks(
-                    f"{file.source} cannot be given to QEMU's own user: {error.strerror}.",
-                    "Run Cloche as an ordinary user; what else is amiss: cloche doctor",
-                ) from error
+    return tuple(_handed_over(file, tenant, folder) for file in own)
+
+
+def _handed_over(file: jail.File, tenant: jail.Lodger, folder: Path) -> jail.File:
+    try:
+        if file.access == "device":
+            return _device(file, tenant, folder)
+        _hand_over(file, tenant)
+    except OSError as error:
+        raise HostLacks(
+            f"{file.source} cannot be given to QEMU's own user: {error.strerror}.",
+            "Run Cloche as an ordinary user; what else is amiss: cloche doctor",
+        ) from error
+    return file
+
+
+def _device(file: jail.File, tenant: jail.Lodger, folder: Path) -> jail.File:
+    found = os.stat(file.source)
+    if _allows(found, _OTHERS) or found.st_gid in tenant.groups:
+        return file
+    own = folder / file.target.name
+    own.unlink(missing_ok=True)
+    os.mknod(own, stat.S_IFCHR | 0o600, found.st_rdev)
+    os.chown(own, tenant.uid, tenant.gid)
+    return replace(file, source=own)
 
 
 def _hand_over(file: jail.File, tenant: jail.Lodger) -> None:
