@@ -35,10 +35,16 @@ _SEQUENCE: Final = re.compile(
 
 
 def logs(arguments: argparse.Namespace, output: Output) -> int:
-    """Print the end of each of a session's logs."""
+    """Print the end of each of a session's logs, or export the terminal's record."""
     paths = Paths.from_environment()
     info = fleet.find_session(paths, arguments.session)
     folder = paths.session(info.id)
+    if arguments.cast is not None:
+        from app.cli.cast import export
+
+        return export(arguments, folder, output)
+    if arguments.force:
+        raise AppError("usage", "--force is for --cast.", "See: cloche logs --help")
     found = {
         "terminal": _terminal(folder),
         "journal": [_event(line) for line in _tail(folder / "journal.jsonl")],

@@ -72,7 +72,16 @@ def _sessions(add: Adder) -> None:
     rm.add_argument("--force", action="store_true", help="stop it first")
     resume = add("resume", "boot a session's disk again", session=True)
     resume.add_argument("--no-agent", action="store_true", help="only read the disk, then stop")
-    add("logs", "print what happened in a session", session=True)
+    logs = add("logs", "print what happened in a session", session=True)
+    logs.add_argument(
+        "--cast",
+        nargs="?",
+        const="",
+        default=None,
+        metavar="FILE",
+        help="export the terminal's record as asciicast v2: to FILE, - is stdout, default: ID.cast",
+    )
+    logs.add_argument("--force", action="store_true", help="replace FILE if it is there")
 
 
 def _guest(add: Adder) -> None:

@@ -70,6 +70,8 @@ def names(action: argparse.Action) -> str:
     if not action.option_strings:
         return str(action.metavar or action.dest)
     value = f" {action.metavar or action.dest.upper()}" if action.nargs != 0 else ""
+    if action.nargs == "?":
+        value = f" [{value.strip()}]"
     return ", ".join(action.option_strings) + value
 
 

@@ -4,7 +4,7 @@
 `terminal.idx` lists offset, time and size at each change of size. The data is written before the
 header that counts it, so a kill at any moment leaves a record that ends a little earlier.
 `terminal.mod` holds places where a replay can begin, with what was switched on there; see
-`terminal_modes`.
+`terminal_modes`. `terminal.tim` says when what was printed; see `terminal_times`.
 """
 
 from __future__ import annotations
@@ -20,15 +20,20 @@ from typing import TYPE_CHECKING, Final
 from app.errors import is_full
 from app.files import write_atomic
 from app.keeper.terminal_modes import STEP, ModeTracker, Place
+from app.keeper.terminal_times import TimeMarks
+from app.processes import lock_held
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
 log = logging.getLogger(__name__)
 
 CAPACITY: Final = 8 << 20
 """Bytes of output kept."""
+
+NAME: Final = "terminal.rec"
+INDEX: Final = "terminal.idx"
+PLACES: Final = "terminal.mod"
 
 _MAGIC = b"CLOCHETR"
 _HEADER = struct.Struct("<8sQQQ")
@@ -42,6 +47,9 @@ _ALIGN = 4096
 
 MAX_PLACES_BYTES: Final = 64 << 10
 """Bytes of places that are read back; a tenth of it is what there ever is."""
+
+SLACK: Final = 256 << 10
+"""Bytes before the ring's oldest that a keeper may be overwriting: more than it ever appends."""
 
 PLACES_STEP: Final = 1 << 20
 """Bytes of output between two places that are written down; without them a keeper that starts anew
@@ -63,13 +71,13 @@ class TerminalRecord:
 
     def __init__(self, folder: Path, columns: int, rows: int, capacity: int = CAPACITY) -> None:
         self._capacity = capacity
-        self._index = folder / "terminal.idx"
-        self._places = folder / "terminal.mod"
+        self._folder = folder
         flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
-        self._file = os.open(folder / "terminal.rec", flags, 0o600)
+        self._file = os.open(folder / NAME, flags, 0o600)
         self._end = self._read_header()
-        self._sizes = self._read_sizes() or [SizeAt(0, time.time(), columns, rows)]
+        self._sizes = read_sizes(folder, self._end) or [SizeAt(0, time.time(), columns, rows)]
         self._modes = self._read_modes()
+        self._times = TimeMarks(folder, self._end)
 
     def _read_header(self) -> int:
         raw = os.pread(self._file, _HEADER.size, 0)
@@ -81,15 +89,6 @@ class TerminalRecord:
         # taken now, so that a disk that fills up later never stops the agent's terminal
         os.posix_fallocate(self._file, 0, _HEADER.size + self._capacity)
         return 0
-
-    def _read_sizes(self) -> list[SizeAt]:
-        try:
-            raw = self._index.read_bytes()[: MAX_SIZES * _SIZE.size * 2]
-        except FileNotFoundError:
-            return []
-        whole = len(raw) - len(raw) % _SIZE.size
-        found = [SizeAt(*fields) for fields in _SIZE.iter_unpack(raw[:whole])]
-        return [size for size in found if size.offset <= self._end][-MAX_SIZES:]
 
     @property
     def end(self) -> int:
@@ -121,6 +120,7 @@ class TerminalRecord:
             os.pwrite(self._file, data[len(head) :], _HEADER.size)
         self._end += len(data)
         os.pwrite(self._file, _HEADER.pack(_MAGIC, self._capacity, self._end, 0), 0)
+        self._times.note(self._end - len(data), time.time())
         self._modes.feed(data)
         self._modes.forget(self.start)
         if self._end // PLACES_STEP > (self._end - len(data)) // PLACES_STEP:
@@ -133,7 +133,7 @@ class TerminalRecord:
         self._sizes.append(SizeAt(self._end, time.time(), columns, rows))
         del self._sizes[:-MAX_SIZES]
         packed = [_SIZE.pack(s.offset, s.when, s.columns, s.rows) for s in self._sizes]
-        self._write_beside(self._index, b"".join(packed))
+        self._write_beside(self._folder / INDEX, b"".join(packed))
 
     def read(self, offset: int, limit: int) -> bytes:
         """Return up to `limit` bytes from `offset` on (which must not be older than `start`)."""
@@ -150,7 +150,7 @@ class TerminalRecord:
 
     def _read_modes(self) -> ModeTracker:
         """Find out what is switched on, from the oldest place that the ring still holds."""
-        known = [place for place in self._read_places() if self.start <= place.offset <= self._end]
+        known = read_places(self._folder, self.start, self._end)
         oldest = Place(0, b"")
         if self.start:
             # of what came before nothing is known; a line's start is the best guess
@@ -163,25 +163,13 @@ class TerminalRecord:
             at += len(data)
         return tracker
 
-    def _read_places(self) -> Iterator[Place]:
-        try:
-            raw = self._places.read_bytes()[:MAX_PLACES_BYTES]
-        except FileNotFoundError:
-            return
-        at = 0
-        while at + _PLACE.size <= len(raw):
-            offset, length = _PLACE.unpack_from(raw, at)
-            at += _PLACE.size
-            yield Place(offset, raw[at : at + length])
-            at += length
-
     def _write_places(self) -> None:
         kept: list[Place] = []
         for place in self._modes.places:
             if not kept or place.offset >= kept[-1].offset + PLACES_STEP // 2:
                 kept.append(place)
         packed = [_PLACE.pack(offset, len(prelude)) + prelude for offset, prelude in kept]
-        self._write_beside(self._places, b"".join(packed))
+        self._write_beside(self._folder / PLACES, b"".join(packed))
 
     def _write_beside(self, path: Path, data: bytes) -> None:
         try:
@@ -205,22 +193,70 @@ class TerminalRecord:
     def close(self) -> None:
         """Close the file."""
         os.close(self._file)
+        self._times.close()
+
+
+def read_sizes(folder: Path, end: int) -> list[SizeAt]:
+    """Return the changes of size up to byte `end`, oldest first; none when there were none."""
+    try:
+        raw = (folder / INDEX).read_bytes()[: MAX_SIZES * _SIZE.size * 2]
+    except FileNotFoundError:
+        return []
+    whole = len(raw) - len(raw) % _SIZE.size
+    found = [SizeAt(*fields) for fields in _SIZE.iter_unpack(raw[:whole])]
+    return [size for size in found if size.offset <= end][-MAX_SIZES:]
+
+
+def read_places(folder: Path, start: int, end: int) -> list[Place]:
+    """Return the places written down between two bytes at which a replay can begin."""
+    try:
+        raw = (folder / PLACES).read_bytes()[:MAX_PLACES_BYTES]
+    except FileNotFoundError:
+        return []
+    found: list[Place] = []
+    at = 0
+    while at + _PLACE.size <= len(raw):
+        offset, length = _PLACE.unpack_from(raw, at)
+        at += _PLACE.size
+        found.append(Place(offset, raw[at : at + length]))
+        at += length
+    return [place for place in found if start <= place.offset <= end]
+
+
+def read_ring(folder: Path) -> tuple[int, bytes]:
+    """Return the offset and the bytes of a session's record, without writing anything.
+
+    While its keeper writes on, the oldest bytes may be overwritten as they are read: those are left
+    out. Nothing is found where there is no whole record.
+    """
+    try:
+        descriptor = os.open(folder / NAME, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except FileNotFoundError:
+        return 0, b""
+    try:
+        capacity, end = _header(descriptor)
+        ring = os.pread(descriptor, capacity, _HEADER.size)
+        _, later = _header(descriptor)
+    finally:
+        os.close(descriptor)
+    start = max(0, end - capacity)
+    if start or later > capacity:
+        slack = min(SLACK, capacity) if lock_held(folder / "keeper.lock") else 0
+        start = min(end, max(start, later + slack - capacity))
+    at = end % capacity if capacity else 0
+    whole = ring[at:] + ring[:at] if end > capacity else ring[:end]
+    return start, whole[len(whole) - (end - start) :]
+
+
+def _header(descriptor: int) -> tuple[int, int]:
+    """Return a record's capacity and how many bytes it ever took; 0 and 0 for what is none."""
+    raw = os.pread(descriptor, _HEADER.size, 0)
+    if len(raw) < _HEADER.size:
+        return 0, 0
+    magic, capacity, end, _ = _HEADER.unpack(raw)
+    return (capacity, end) if magic == _MAGIC and 0 < capacity <= CAPACITY else (0, 0)
 
 
 def read_tail(folder: Path, limit: int) -> bytes:
     """Return the last bytes of a session's record without writing anything; empty without one."""
-    try:
-        descriptor = os.open(folder / "terminal.rec", os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
-    except FileNotFoundError:
-        return b""
-    with os.fdopen(descriptor, "rb") as file:
-        header = file.read(_HEADER.size)
-        if len(header) < _HEADER.size:
-            return b""
-        magic, capacity, end, _ = _HEADER.unpack(header)
-        if magic != _MAGIC or not 0 < capacity <= CAPACITY:
-            return b""
-        ring = file.read(capacity)
-    at = end % capacity
-    whole = ring[at:] + ring[:at] if end > capacity else ring[:end]
-    return whole[-limit:]
+    return read_ring(folder)[1][-limit:]
