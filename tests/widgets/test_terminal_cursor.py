@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import deque
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -9,7 +11,9 @@ from textual.events import MouseDown, MouseMove
 from textual.geometry import Offset
 from textual.widgets import Button
 
+from tests.doubles.pilots import until
 from tests.doubles.terminal_app import GrantingFeed, TerminalApp, focused, mouse, shown
+from widgets.terminal_blink import BLINK_FOR_S
 from widgets.terminal_draw import BAR, LINE
 from widgets.terminal_feed import Cursor
 
@@ -85,13 +89,21 @@ async def test_a_cursor_is_hollow_in_a_mirror_and_a_block_in_copy_mode() -> None
         assert cursor_look(app, 1, 9) == " r"
 
 
-async def both_lights(pilot: Pilot[None], app: TerminalApp) -> set[str]:
-    """What is seen of the cursor in the time of a few blinks."""
-    seen: set[str] = set()
-    for _ in range(20):
-        await pilot.pause(0.01)
-        seen.add(cursor_look(app, 1, 0))
-    return seen
+async def blinks(pilot: Pilot[None], app: TerminalApp) -> None:
+    """Wait until the cursor was seen dark, and lit again."""
+    await until(pilot, lambda: cursor_look(app, 1, 0) == "e")
+    await until(pilot, lambda: cursor_look(app, 1, 0) == "er")
+
+
+async def rests(pilot: Pilot[None], app: TerminalApp, look: str = "er") -> None:
+    """Wait until the cursor looks the same for some blinks."""
+    seen: deque[str] = deque(maxlen=20)
+
+    def calm() -> bool:
+        seen.append(cursor_look(app, 1, 0))
+        return list(seen) == [look] * 20
+
+    await until(pilot, calm)
 
 
 async def test_a_cursor_blinks_where_the_guest_wants_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -101,30 +113,31 @@ async def test_a_cursor_blinks_where_the_guest_wants_it(monkeypatch: pytest.Monk
     async with app.run_test() as pilot:
         await focused(pilot, app)
         await put(pilot, feed, Cursor(1, 0))
-        assert await both_lights(pilot, app) == {"er"}
+        await rests(pilot, app)
         await put(pilot, feed, Cursor(1, 0, blinking=True))
-        assert await both_lights(pilot, app) == {"er", "e"}
+        await blinks(pilot, app)
         app.query_one(Button).focus()
-        await pilot.pause()
-        assert await both_lights(pilot, app) == {"eu"}
+        await rests(pilot, app, "eu")
         await focused(pilot, app)
-        assert await both_lights(pilot, app) == {"er", "e"}
+        await blinks(pilot, app)
         await pilot.press("ctrl+g", "left_square_bracket")
-        assert await both_lights(pilot, app) == {"er"}
+        await rests(pilot, app)
 
 
 async def test_a_cursor_stops_to_blink_when_nobody_types(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("widgets.terminal_blink.BLINK_S", 0.02)
-    monkeypatch.setattr("widgets.terminal_blink.BLINK_FOR_S", 0.1)
+    now = [0.0]
+    monkeypatch.setattr("widgets.terminal_blink.time", SimpleNamespace(monotonic=lambda: now[0]))
     feed = GrantingFeed()
     app = TerminalApp(feed)
     async with app.run_test() as pilot:
         await focused(pilot, app)
         await put(pilot, feed, Cursor(1, 0, blinking=True))
-        await pilot.pause(0.2)
-        assert await both_lights(pilot, app) == {"er"}
+        await blinks(pilot, app)
+        now[0] += BLINK_FOR_S + 1
+        await rests(pilot, app)
         await pilot.press("x")
-        assert await both_lights(pilot, app) == {"er", "e"}
+        await blinks(pilot, app)
 
 
 async def test_with_reduced_motion_nothing_blinks(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -135,7 +148,7 @@ async def test_with_reduced_motion_nothing_blinks(monkeypatch: pytest.MonkeyPatc
     async with app.run_test() as pilot:
         await focused(pilot, app)
         await put(pilot, feed, Cursor(1, 0, blinking=True))
-        assert await both_lights(pilot, app) == {"er"}
+        await rests(pilot, app)
 
 
 async def test_a_view_lower_than_the_terminal_shows_the_cursor() -> None:
