@@ -294,6 +294,20 @@ def test_a_failing_program_is_told_with_its_last_words() -> None:
         tools.run(["sh", "-c", "echo went wrong >&2; exit 3"], what="It", seconds=20)
 
 
+@pytest.mark.parametrize(
+    ("said", "way_out"),
+    [
+        ("E: unable to pick chroot mode automatically", "cloche doctor"),
+        ("E: write: No space left on device", "Free about 2 GiB"),
+        ("E: Unable to locate package git", "apt-get update"),
+    ],
+)
+def test_what_mends_a_failed_build_is_told(said: str, way_out: str) -> None:
+    with pytest.raises(VMError) as caught:
+        tools.run(["sh", "-c", 'echo "$1" >&2; exit 25', "sh", said], what="It", seconds=20)
+    assert way_out in caught.value.hint
+
+
 def test_a_hanging_program_is_ended_with_its_children(tmp_path: Path) -> None:
     script = f"sleep 1000 & echo $! > {tmp_path}/pid; wait"
     with pytest.raises(VMError, match="took too long"):

@@ -103,6 +103,16 @@ def _telling(lines: Iterable[str]) -> list[str]:
     return errors[:3] or list(lines)[-3:]
 
 
+def _way_out(lines: Iterable[str]) -> str:
+    """Return what mends the troubles that are known by what was said; empty: the usual advice."""
+    said = "".join(lines)
+    if "No space left on device" in said:
+        return "Free about 2 GiB on the disk, then run it again."
+    if "unable to pick chroot mode" in said:  # mmdebstrap, without root and user namespaces
+        return "You may make no user namespaces here; what mends that says: cloche doctor"
+    return ""
+
+
 class Watch:
     """Reads a child's messages in a thread, keeps the last ones, and bounds its time."""
 
@@ -131,9 +141,7 @@ class Watch:
         said = "; ".join(_telling(self._tail))
         if self._late.is_set():
             raise BuildFailed(f"{what} took too long and was ended. It said: {said}")
-        full = "No space left on device" in "".join(self._tail)
-        hint = "Free about 2 GiB on the disk, then run it again." if full else ""
-        raise BuildFailed(f"{what} failed (status {status}). It said: {said}", hint)
+        raise BuildFailed(f"{what} failed (status {status}). It said: {said}", _way_out(self._tail))
 
     def close(self) -> None:
         """End the child if it still runs, and let go of its pipes and of the timer."""
