@@ -1,45 +1,46 @@
-"""Frames of `pane.sock`: `u8 type | u32 length (LE) | payload`, payload at most 64 KiB."""
+"""Frames of `pane.sock` as the keeper and its clients read them; laid out by `vm.terminal.stream`.
+
+The names say what the keeper means by a frame; there they say what a worker does with it.
+"""
 
 from __future__ import annotations
 
-import struct
 from typing import TYPE_CHECKING, Final
 
 from app.errors import AppError
+from vm.terminal import stream
 
 if TYPE_CHECKING:
     import asyncio
 
-MAX_PAYLOAD: Final = 64 << 10
-HEAD: Final = struct.Struct("<BI")
-SIZE: Final = struct.Struct("<HH")
-NUMBER: Final = struct.Struct("<I")
-STATUS: Final = struct.Struct("<i")
-PROGRAM: Final = struct.Struct("<Q")
-PASSED: Final = struct.Struct("<II")
-NAMED: Final = struct.Struct("<QI")
-HOLDER: Final = struct.Struct("<BH")
+MAX_PAYLOAD: Final = stream.MAX_PAYLOAD
+HEAD: Final = stream.HEAD
+SIZE: Final = stream.SIZE
+NUMBER: Final = stream.COUNT
+STATUS: Final = stream.STATUS
+PROGRAM: Final = stream.PROGRAM
+PASSED: Final = stream.PASSED
+NAMED: Final = stream.NAMED
+HOLDER: Final = stream.HOLDER
 
-SIZE_IS: Final = ord("S")
-OUTPUT: Final = ord("O")
-LIVE: Final = ord("L")
-ENDED: Final = ord("X")
-INPUT: Final = ord("I")
-RESIZE: Final = ord("W")
-ACK: Final = ord("A")
-PROGRAM_IS: Final = ord("P")
-TAKEN: Final = ord("T")
-COUNTED: Final = ord("M")
-NAME: Final = ord("N")
-HOLD: Final = ord("H")
+SIZE_IS: Final = stream.SIZE_FRAME
+OUTPUT: Final = stream.OUTPUT
+LIVE: Final = stream.REPLAYED
+ENDED: Final = stream.EXITED
+INPUT: Final = stream.INPUT
+RESIZE: Final = stream.RESIZE
+ACK: Final = stream.ACK
+PROGRAM_IS: Final = stream.PROGRAM_FRAME
+TAKEN: Final = stream.TAKEN
+COUNTED: Final = stream.COUNTED
+NAME: Final = stream.NAME
+HOLD: Final = stream.HOLD
 
-WATCH, TAKE, WILLING = 0, 1, 2
-"""What a client asks for by HOLD: only to watch, the terminal now, the terminal once it is free."""
+WATCH: Final = stream.WATCH
+TAKE: Final = stream.TAKE
+WILLING: Final = stream.WILLING
 
-
-def frame(kind: int, payload: bytes = b"") -> bytes:
-    """Return one frame."""
-    return HEAD.pack(kind, len(payload)) + payload
+frame = stream.frame
 
 
 async def read_frame(reader: asyncio.StreamReader) -> tuple[int, bytes]:

@@ -61,15 +61,6 @@ def test_a_frame_of_the_real_engine_comes_out_as_it_went_in() -> None:
     assert wire_frame.unpack_frame(wire_frame.pack_frame(1, frame))[1] == frame
 
 
-def test_the_largest_page_fits_a_message() -> None:
-    runs = tuple(Run(STYLE.pack(0, y, 0, 0), 1, 1) for y in range(MAX_COLUMNS))
-    row = Row("\U0001f600" * MAX_COLUMNS, runs)
-    frame = frame_of(dict.fromkeys(range(MAX_ROWS), row), MAX_COLUMNS, MAX_ROWS)
-    payload = wire_frame.pack_frame(1, frame)
-    assert len(payload) <= wire.MAX_PAYLOAD
-    assert len(wire_frame.unpack_frame(payload)[1].rows) == MAX_ROWS
-
-
 def test_too_many_styles_cost_colours_and_nothing_else() -> None:
     runs = [
         tuple(Run(STYLE.pack(0, y * MAX_COLUMNS + x, 0, 0), 1, 1) for x in range(MAX_COLUMNS))

@@ -32,9 +32,6 @@ from vm.terminal.screen import (
 )
 from vm.terminal.wire import WireError
 
-MAX_CELL_TEXT = MAX_CLUSTER_TEXT
-"""Characters that one cell may hold on average in a row's text."""
-
 FRAME_HEAD = struct.Struct("<IHHHHBBHIIHHH")
 """Number, columns, height, cursor x, y, flags, shape, modes, rows in all, offset, styles,
 addresses, rows."""
@@ -260,7 +257,7 @@ def _unpack_row(
 ) -> tuple[int, Row]:
     columns, height = size
     y, n_runs, n_text, n_links = reader.take(ROW_HEAD, "A row")
-    if y >= height or n_runs > columns or n_text > columns * MAX_CELL_TEXT * 4:
+    if y >= height or n_runs > columns or n_text > columns * MAX_CLUSTER_TEXT * 4:
         raise WireError(f"Row {y} announces {n_runs} runs and {n_text} bytes.")
     packed = reader.bytes(n_runs * RUN.size, "A row")
     text = reader.bytes(n_text, "A row").decode("utf-8", "replace")
