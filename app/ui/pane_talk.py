@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import TYPE_CHECKING, Final
 
 from app.ui.pane_actions import PaneActions
@@ -20,6 +21,11 @@ UNPAINTED_S: Final = 0.25
 UNPAINTED_MAX_S: Final = 2.0
 """Nor does one that never paints (something covers it), but it gets a frame only so often."""
 
+SHARE: Final = 8
+"""A pane in the background gets its next frame after so many times what reading the last one took.
+Drawing takes about as long again, so a guest that paints each cell in a colour of its own (reading
+200x60 such cells takes 100 ms) takes a fifth of the screen's time. Usual frames take 1 … 3 ms."""
+
 HANG_S: Final = 5.0
 """Seconds of silence after which a worker that has input is asked for a sign of life, and after
 which it is ended if it gives none: an engine that loops for ever would be a pane that froze."""
@@ -34,6 +40,8 @@ class PaneTalk(PaneActions):
         self._over = asyncio.Event()
         self._unpainted: int | None = None
         self._late = 0
+        self._next_frame = 0.0
+        self._is_painted = False
         self._patience: asyncio.TimerHandle | None = None
         self._program: int | None = None
         self._watchdog: asyncio.TimerHandle | None = None
@@ -60,19 +68,24 @@ class PaneTalk(PaneActions):
     # -- frames ------------------------------------------------------------------------------
 
     def _framed(self, payload: bytes) -> None:
+        begin = time.monotonic()
         number, frame = unpack_frame(payload)
         self._settle(number)
+        self._next_frame = float("inf")  # a view may say that it has painted while it is told
         watched = self._rate is not Rate.HIDDEN and self.listener is not None
-        if self.show(frame, self._hub.maker) and watched:
-            if self._unpainted is not None:
-                wait = min(UNPAINTED_S * 2**self._late, UNPAINTED_MAX_S)
-                self._patience = asyncio.get_running_loop().call_later(wait, self._not_painted)
+        drawn = self.show(frame, self._hub.maker)
+        now = time.monotonic()
+        self._next_frame = now + SHARE * (now - begin)
+        if drawn and watched and not self._is_painted:
+            wait = min(UNPAINTED_S * 2**self._late, UNPAINTED_MAX_S)
+            self._patience = asyncio.get_running_loop().call_later(wait, self._not_painted)
         else:
-            self._acknowledge()
+            self._acknowledge_in_turn()
 
     def _settle(self, number: int | None) -> None:
         """Note the frame that waits for its ack (None: none does)."""
         self._unpainted = number
+        self._is_painted = False
         if self._patience is not None:
             self._patience.cancel()
             self._patience = None
@@ -82,9 +95,20 @@ class PaneTalk(PaneActions):
         self._acknowledge()
 
     def painted(self) -> None:
-        """Say that the last change is on the screen."""
+        """Say that the last change is on the screen; the next one may have to wait."""
         self._late = 0
-        self._acknowledge()
+        self._is_painted = True
+        if self._next_frame != float("inf"):
+            self._acknowledge_in_turn()
+
+    def _acknowledge_in_turn(self) -> None:
+        """Let the worker send the next frame, of a pane in the background not too soon."""
+        wait = self._next_frame - time.monotonic()
+        if self._rate is not Rate.VISIBLE or wait <= 0:
+            self._acknowledge()
+        elif self._unpainted is not None:
+            self._settle(self._unpainted)
+            self._patience = asyncio.get_running_loop().call_later(wait, self._acknowledge)
 
     def _acknowledge(self) -> None:
         number = self._unpainted

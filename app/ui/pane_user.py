@@ -200,7 +200,7 @@ class PaneUser(PaneScreen):
         if wanted is not self._rate:
             self._rate = wanted
             self._say(Down.RATE, bytes([wanted]))
-            if wanted is Rate.HIDDEN:
+            if wanted is not Rate.VISIBLE:
                 self.painted()
 
     def painted(self) -> None:

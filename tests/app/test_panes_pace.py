@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import TYPE_CHECKING
 
 import pytest
 
+from app.ui.pane import Pane
+from app.ui.pane_talk import SHARE
 from tests.doubles.pane_server import PaneServer
 from tests.doubles.pane_watch import Watcher, hub_of
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from app.ui.pane_strips import StripMaker
+    from vm.terminal.screen import Frame
+    from widgets.terminal_feed import FeedRate
 
 
 async def test_hidden_panes_are_not_drawn_and_come_back_whole(tmp_path: Path) -> None:
@@ -79,6 +86,39 @@ async def test_a_view_that_never_paints_is_served_slowly_and_not_forgotten(tmp_p
         await watcher.shows("one")
         await server.put(b"two\r\n")
         await watcher.shows("two")
+
+
+@pytest.mark.parametrize("rate", ["visible", "focused"])
+@pytest.mark.parametrize("paints", [True, False])
+async def test_a_pane_that_is_dear_to_draw_takes_its_share_and_not_all_of_the_screen(
+    rate: FeedRate, paints: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    show, slow = Pane.show, 0.05
+
+    def dear(pane: Pane, frame: Frame, maker: StripMaker) -> bool:
+        time.sleep(slow)
+        return show(pane, frame, maker)
+
+    monkeypatch.setattr(Pane, "show", dear)
+    async with PaneServer(tmp_path / "s") as server, hub_of() as hub:
+        pane = hub.open("one", tmp_path / "s")
+        pane.set_rate(rate)
+        watcher = Watcher(pane)
+        await watcher.enters("live")
+        watcher.paints = paints
+        begin, frames = time.monotonic(), watcher.frames
+        while watcher.frames < frames + 4:
+            await server.put(b"\r\nmore")
+            await asyncio.sleep(0)
+            if not paints:
+                pane.painted()  # later than it was told, as a real view does
+        taken = time.monotonic() - begin
+        assert taken >= 3 * slow * SHARE if rate == "visible" else taken < 3 * slow * SHARE
+        await server.put(b"\r\nthe end")
+        pane.set_rate("focused")
+        begin = time.monotonic()
+        await watcher.until(lambda: watcher.frames > frames + 4)
+        assert time.monotonic() - begin < slow * SHARE
 
 
 async def test_a_pane_nobody_listens_to_keeps_its_screen(tmp_path: Path) -> None:
