@@ -23,14 +23,12 @@ from textual import events
 from textual._xterm_parser import XTermParser
 from textual.drivers import linux_driver
 
-from widgets.outer_keys import ESCAPE, LONE_MODIFIERS, alt_key, keys_of, with_alt
+from widgets.outer_keys import ESCAPE, alt_key, keys_of, with_alt
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from textual.message import Message
-
-__all__ = ["ESCAPE_DELAY", "LONE_MODIFIERS", "OuterDriver", "OuterParser", "mend_parser"]
 
 ESCAPE_DELAY: Final = 0.015
 """Seconds that a lone Escape waits: a sequence comes in one write, the next key much later."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from widgets.copy_keys import PREFIX_KEY
-from widgets.terminal_keys import LONE_MODIFIERS
+from widgets.outer_keys import LONE_MODIFIERS
 
 if TYPE_CHECKING:
     from textual import events
