@@ -44,6 +44,7 @@ class PeerListener:
         self._path = path
         self._serve = serve
         self._tasks: set[asyncio.Task[None]] = set()
+        self._new: set[socket.socket] = set()
         self._accepting: asyncio.Task[None] | None = None
         self._socket: socket.socket | None = None
 
@@ -70,11 +71,13 @@ class PeerListener:
             if peer_uid(connection) != os.getuid() or len(self._tasks) >= MAX_PEERS:
                 connection.close()
                 continue
+            self._new.add(connection)
             task = loop.create_task(self._one(connection))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
     async def _one(self, connection: socket.socket) -> None:
+        self._new.discard(connection)
         try:
             await self._serve(connection)
         except (ConnectionError, asyncio.IncompleteReadError):
@@ -86,6 +89,9 @@ class PeerListener:
         """Stop accepting, end every connection and remove the socket."""
         tasks = [*self._tasks, *([self._accepting] if self._accepting else [])]
         await end_tasks(tasks)
+        for connection in self._new:
+            connection.close()  # whose task was ended before it began
+        self._new.clear()
         if self._socket is not None:
             self._socket.close()
             with contextlib.suppress(FileNotFoundError):
