@@ -1,11 +1,12 @@
 """What work in the guest costs through the keeper, against a bare SSH connection to the same guest.
 
-`python -m tests.bench.exec --json [--runs N]`; boots a machine. `keeper_exec_ms` is `exec true` by
-a client whose connection is open, `bare_run_ms` asyncssh's `run("true")` on a connection of our own
-to the guest's sshd (the keeper is killed for it). Goal: ratio at most 1.5. `cli_exec_ms` is the
-whole command line, `cli_start_ms` what it adds; goal 600. `copy_mb_s` is 100 MB out by the code of
-`cloche cp` over the bulk port, `sftp_mb_s` the same file by sftp over the bare connection; goal: at
-least five times as fast. Without KVM the guest is emulated, and its part of it all is the largest.
+`python -m tests.bench.exec --json [--runs N]`; boots two machines and kills the keeper of one, so
+that both ways are measured in turn: a host's load changes. `keeper_exec_ms` is `exec true` by a
+client whose connection is open, `bare_run_ms` asyncssh's `run("true")` on a connection of our own
+to a guest's sshd. Goal: ratio at most 1.5. `cli_exec_ms` is the whole command line,
+`cli_start_ms` what it adds; goal 600. `copy_mb_s` is 100 MB out by the code of `cloche cp` over
+the bulk port, `sftp_mb_s` the same by sftp over the bare connection; goal: at least five times as
+fast. Without KVM the guests are emulated, and their part of it all is the largest.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 
     from app.client.copying import CopyReport
 
+    Call = Callable[[], Awaitable[object]]
+
 SIZE: Final = 100_000_000
 REPEATS: Final = 4
 """Commands of one run: each is short, and the host's noise is not."""
@@ -36,14 +39,15 @@ REPEATS: Final = 4
 CONNECT_S: Final = 30.0
 
 
-async def times(work: Callable[[], Awaitable[object]], runs: int) -> list[float]:
-    """Seconds that each of `runs` calls took, after one that does not count."""
-    await work()
-    found: list[float] = []
-    for _ in range(runs):
-        began = time.perf_counter()
-        await work()
-        found.append(time.perf_counter() - began)
+async def side_by_side(ours: Call, theirs: Call, runs: int) -> tuple[list[float], list[float]]:
+    """Seconds of `runs` calls of each, in turn, after one of each that does not count."""
+    found: tuple[list[float], list[float]] = ([], [])
+    for number in range(runs + 1):
+        for work, times in zip((ours, theirs), found, strict=True):
+            began = time.perf_counter()
+            await work()
+            if number:
+                times.append(time.perf_counter() - began)
     return found
 
 
@@ -61,46 +65,57 @@ def quiet(_: CopyReport) -> None:
     """Show nothing."""
 
 
-async def through_the_keeper(
-    world: World, session: str, folder: Path, runs: int
-) -> tuple[list[float], list[float]]:
-    """Measure `exec` and a copy out on one open connection."""
-    async with await SessionClient.open(world.paths, session) as client:
-        fill = ("sh", "-c", f"head -c {SIZE} /dev/urandom > big")
-        await client.exec(fill, timeout_s=300)
+async def measure(
+    world: World, kept: str, bare: str, folder: Path, runs: int
+) -> tuple[tuple[list[float], list[float]], tuple[list[float], list[float]]]:
+    """Measure commands and copies: on `kept` by its keeper, on `bare` without one."""
+    identity = Identity.load(world.paths.session(bare) / "identity.json")
+    port, target = control_socket(world, bare), folder / "copied"
 
-        async def copy() -> None:
-            target = folder / "copied"
-            await copy_out(client, b"big", target, root=False, progress=quiet)
-            assert target.stat().st_size == SIZE
+    async with await SessionClient.open(world.paths, kept) as client:
+        direct = await ssh.connect(port, identity, CONNECT_S)
+        commands = await side_by_side(
+            lambda: client.exec(("true",)), lambda: direct.run("true"), runs * REPEATS
+        )
+        direct.abort()
+        await direct.wait_closed()
 
-        commands = await times(lambda: client.exec(("true",)), runs * REPEATS)
-        return commands, await times(copy, runs)
-
-
-async def bare(
-    world: World, session: str, folder: Path, runs: int
-) -> tuple[list[float], list[float]]:
-    """Measure the same without a keeper, which must be gone: the guest's port has one host."""
-    identity = Identity.load(world.paths.session(session) / "identity.json")
-    port = control_socket(world, session)
-    direct = await ssh.connect(port, identity, CONNECT_S)
-    commands = await times(lambda: direct.run("true"), runs * REPEATS)
-    direct.abort()
-    await direct.wait_closed()
-    files = await ssh.connect(port, identity, CONNECT_S, "agent")
-    async with files.start_sftp_client() as sftp:
-        target = folder / "fetched"
-        fetches = await times(lambda: sftp.get("/workspace/big", target), runs)
-        assert target.stat().st_size == SIZE
-    files.abort()
-    await files.wait_closed()
-    return commands, fetches
+        files = await ssh.connect(port, identity, CONNECT_S, "agent")
+        async with files.start_sftp_client() as sftp:
+            copies = await side_by_side(
+                lambda: copy_out(client, b"big", target, root=False, progress=quiet),
+                lambda: sftp.get("/workspace/big", folder / "fetched"),
+                runs,
+            )
+        files.abort()
+        await files.wait_closed()
+    assert target.stat().st_size == (folder / "fetched").stat().st_size == SIZE
+    return commands, copies
 
 
 def control_socket(world: World, session: str) -> Path:
     """Return where the guest's control port is, in or beside the folder of the sockets."""
     (found,) = world.paths.sockets(session).rglob("port-control.sock")
+    return found
+
+
+def started(world: World, project: Path) -> str:
+    """Boot a session that has the file to copy; return its id."""
+    told = world.json("run", "shell", "--detach", "--workspace", str(project))
+    session = str(told["session"])
+    world.wait_for(session, "agent_state", "working", "idle")
+    fill = f"head -c {SIZE} /dev/urandom > big; sync"
+    world.json("exec", session, "--", "sh", "-c", fill)
+    return session
+
+
+def cli_times(world: World, session: str, runs: int) -> list[float]:
+    """Seconds of whole command lines."""
+    found: list[float] = []
+    for _ in range(runs):
+        began = time.perf_counter()
+        world.run("exec", session, "--", "true")
+        found.append(time.perf_counter() - began)
     return found
 
 
@@ -113,18 +128,12 @@ def main() -> None:
         project.mkdir()
         world = World(folder / "w", Paths.from_environment().store)
         try:
-            told = world.json("run", "shell", "--detach", "--workspace", str(project))
-            session = str(told["session"])
-            world.wait_for(session, "agent_state", "working", "idle")
-            world.run("exec", session, "--", "true")
-            whole: list[float] = []
-            for _ in range(runs):
-                began = time.perf_counter()
-                world.run("exec", session, "--", "true")
-                whole.append(time.perf_counter() - began)
-            ours, copies = asyncio.run(through_the_keeper(world, session, folder, runs))
-            world.kill_keeper(session)
-            theirs, fetches = asyncio.run(bare(world, session, folder, runs))
+            kept, bare = started(world, project), started(world, project)
+            world.kill_keeper(bare)
+            (ours, theirs), (copies, fetches) = asyncio.run(
+                measure(world, kept, bare, folder, runs)
+            )
+            whole = cli_times(world, kept, runs * REPEATS)
         finally:
             world.close()
     publish(figures(ours, theirs, whole, copies, fetches))

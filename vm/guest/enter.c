@@ -94,6 +94,21 @@ void become(bool root) {
     prctl(PR_SET_PDEATHSIG, SIGKILL); /* after the change of user, which clears it */
 }
 
+/* The first program of that name in PATH, or the name itself, for execvp to say what is wrong with
+ * it. To try execve on each folder instead costs milliseconds a folder under emulation. */
+static const char *find_program(const char *name) {
+    static char path[4096];
+    struct stat st;
+    const char *rest = strchr(name, '/') ? NULL : getenv("PATH");
+    for (size_t n; rest; rest = rest[n] ? rest + n + 1 : NULL) {
+        n = strcspn(rest, ":");
+        int whole = snprintf(path, sizeof path, "%.*s/%s", (int)n, rest, name);
+        if (!n || whole >= (int)sizeof path || stat(path, &st) || !S_ISREG(st.st_mode)) continue;
+        if (!access(path, X_OK)) return path;
+    }
+    return name;
+}
+
 static _Noreturn void run(struct plan *p, int holder) {
     if (p->in_agent && !join_cgroup("agent")) trouble("cgroup");
     write_text("/proc/self/oom_score_adj", p->root ? "0" : "500");
@@ -107,7 +122,7 @@ static _Noreturn void run(struct plan *p, int holder) {
     for (int s = 1; s < NSIG; s++) signal(s, SIG_DFL);
     clearenv(); /* execvp looks in PATH, and the toolkit's means nothing here */
     for (size_t i = 0; i < p->env_n; i++) putenv(p->env[i]);
-    execvp(p->argv[0], p->argv);
+    execvp(find_program(p->argv[0]), p->argv);
     int code = errno == ENOENT || errno == ENOTDIR ? 127 : 126;
     fprintf(stderr, "%s: %s\n", p->argv[0], strerror(errno));
     _exit(code);
