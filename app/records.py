@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 FORMAT = 1
 """Version of both files."""
 
+IMAGE_DIGEST: Final = "image.digest"
+"""The session's file that names the version of the image it boots from, once it was prepared."""
+
 _ID = re.compile(r"[0-9a-z]{10}\Z")
 _DIGITS = "0123456789abcdefghjkmnpqrstvwxyz"
 """Crockford's base 32: no letter is taken for another."""

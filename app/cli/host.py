@@ -51,10 +51,14 @@ def _agent(agent: Agent) -> dict[str, Any]:
 
 
 def image(arguments: argparse.Namespace, output: Output) -> int:
-    """Build an image, or list those that are there."""
+    """Build an image, list those that are there, or remove one."""
     if arguments.action == "build":
         return _build(arguments, output)
-    return _list(output)
+    from app.cli import images
+
+    return (
+        images.remove(arguments, output) if arguments.action == "rm" else images.list_images(output)
+    )
 
 
 RECIPES: Final = ("base",)
@@ -79,20 +83,6 @@ def _build(arguments: argparse.Namespace, output: Output) -> int:
         bar.end()  # what is said next, an error too, begins its own line
     output.result(
         {"image": _image(built)}, lambda: output.line(f"image {built.name} {built.digest[:12]}")
-    )
-    return EXIT_DONE
-
-
-def _list(output: Output) -> int:
-    from vm.image import list_images
-
-    found = list_images(Paths.from_environment().store)
-    output.result(
-        {"images": [_image(one) for one in found]},
-        lambda: output.table(
-            [(one.name, one.digest[:12], one.kernel_release) for one in found]
-            or [("No images.", "Build one:", "cloche image build base")]
-        ),
     )
     return EXIT_DONE
 

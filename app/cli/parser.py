@@ -151,7 +151,12 @@ def _review(add: Adder) -> None:
 def _host(add: Adder, commands: Commands) -> None:
     add("doctor", "look whether this host can run Cloche, and say how to mend it")
     add("version", "print the version")
-    _group(commands, "image", "guest images", {"build": "build an image", "list": "list them"})
+    images = {
+        "build": "build an image",
+        "list": "list the images, why they are stale, and what was built earlier",
+        "rm": "remove an image or a version of one that no session needs",
+    }
+    _group(commands, "image", "guest images", images)
     _group(commands, "agents", "agents", {"list": "list the agents that can be run"})
 
 
@@ -167,4 +172,18 @@ def _group(commands: Commands, name: str, summary: str, actions: dict[str, str])
             )
             command.add_argument(
                 "--force", action="store_true", help="build it anew even when it is there"
+            )
+        if (name, action) == ("image", "rm"):
+            command.add_argument(
+                "target",
+                metavar="IMAGE",
+                nargs="?",
+                default="",
+                help="a name, or the beginning of a digest",
+            )
+            command.add_argument(
+                "--unused", action="store_true", help="every earlier version that nothing needs"
+            )
+            command.add_argument(
+                "--dry-run", action="store_true", help="only say what would be removed"
             )

@@ -13,6 +13,7 @@ from app.errors import AppError
 from app.files import write_atomic
 from app.keeper.threads import in_thread
 from app.paths import private_folder
+from app.records import IMAGE_DIGEST
 from app.wire_text import text_path
 from snapshot.capture_report import IMAGE
 from vm.errors import ImageMissing
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 IDENTITY: Final = "identity.json"
 SCRATCH: Final = "scratch.qcow2"
 INITRD: Final = "initrd"
-IMAGE_DIGEST: Final = "image.digest"
 SCRATCH_ID: Final = "scratch.id"
 CONSOLE: Final = "console.log"
 

@@ -12,24 +12,27 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def put_image(images: Path, content: str = "fake") -> str:
-    """Put an image called `base` into `images`, as a build would, and return its digest."""
+def put_image(images: Path, content: str = "fake", name: str = "base", **facts: str) -> str:
+    """Put an image into `images`, as a build would, and return its digest.
+
+    `facts` are fields of its record.
+    """
     fresh = images / "fresh"
     fresh.mkdir(parents=True)
-    for name in store.FILES:
-        (fresh / name).write_text(f"{name} {content}")
+    for file in store.FILES:
+        (fresh / file).write_text(f"{file} {content}")
     files = store.record_files(fresh)
     digest = store.set_digest(files)
     record = store.ImageRecord(
         format=store.FORMAT,
-        name="base",
+        name=name,
         digest=digest,
         kernel_release="6.1",
         files=files,
-        toolkit_source="",
-        base_source="",
+        toolkit_source=facts.get("toolkit_source", ""),
+        base_source=facts.get("base_source", ""),
         suite="s",
-        built="now",
+        built=facts.get("built", "now"),
         tools={},
         toolkit_packages=[],
         base_packages=[],
@@ -37,6 +40,6 @@ def put_image(images: Path, content: str = "fake") -> str:
     (fresh / store.RECORD).write_bytes(msgspec.json.encode(record))
     (images / store.BUILT).mkdir(exist_ok=True)
     fresh.rename(images / store.BUILT / digest)
-    (images / "base").unlink(missing_ok=True)
-    (images / "base").symlink_to(f"{store.BUILT}/{digest}")
+    (images / name).unlink(missing_ok=True)
+    (images / name).symlink_to(f"{store.BUILT}/{digest}")
     return digest

@@ -100,15 +100,16 @@ def _older(folder: Path) -> store.ImageRecord | None:
 
 @contextlib.contextmanager
 def _only_builder(images: Path, progress: Progress) -> Generator[None]:
-    """Hold the store's build lock and clear away what killed builds left."""
+    """Hold the store's build lock and clear away what killed builds and removals left."""
     with (images / ".lock").open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             progress("waiting for another build", 0.0)
             fcntl.flock(lock, fcntl.LOCK_EX)
-        for stale in images.glob(f"{_BUILDING}*"):
-            shutil.rmtree(stale)
+        for prefix in (_BUILDING, store.REMOVED):
+            for stale in images.glob(f"{prefix}*"):
+                shutil.rmtree(stale)
         yield
 
 

@@ -28,6 +28,8 @@ KERNEL, VMLINUX, INITRAMFS, BASE = "vmlinuz", "vmlinux", "toolkit.cpio.gz", "bas
 FILES = (KERNEL, VMLINUX, INITRAMFS, BASE)
 RECORD = "image.json"
 BUILT = ".built"
+REMOVED = ".removed-"
+"""Beginning of the name of a folder whose files are being deleted."""
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _RECORD_LIMIT = 4 << 20
@@ -101,13 +103,33 @@ def find_image(store: Path, name: str = "base") -> ImageSet:
 
 def list_images(store: Path) -> list[ImageSet]:
     """Return every whole image of the store by name; what is no image is passed over."""
-    folder = store / "images"
-    names = sorted(entry.name for entry in folder.iterdir()) if folder.is_dir() else []
     found: list[ImageSet] = []
-    for name in filter(_NAME.fullmatch, names):  # the store's own files begin with a dot
+    for name in names(store):
         with contextlib.suppress(ImageMissing):
             found.append(find_image(store, name))
     return found
+
+
+def names(store: Path) -> list[str]:
+    """Return every name of an image, of damaged ones too."""
+    folder = store / "images"
+    found = sorted(entry.name for entry in folder.iterdir()) if folder.is_dir() else []
+    return [name for name in found if _NAME.fullmatch(name)]  # our own files begin with a dot
+
+
+def pointed(store: Path, name: str) -> str:
+    """Return the digest of the version that a name means; empty where it means none."""
+    try:
+        target = os.readlink(image_folder(store, name))
+    except OSError:
+        return ""
+    folder, _, digest = target.rpartition("/")
+    return digest if folder == BUILT and is_digest(digest) else ""
+
+
+def is_digest(text: str) -> bool:
+    """Tell whether a text has the form of an image's digest."""
+    return bool(_DIGEST.fullmatch(text))
 
 
 def find_built(store: Path, name: str, digest: str) -> ImageSet:
@@ -126,11 +148,8 @@ def read_record(folder: Path) -> ImageRecord:
 
     Raises ImageMissing.
     """
-    path = folder / RECORD
     try:
-        if path.stat().st_size > _RECORD_LIMIT:
-            raise _missing(folder, "has a damaged record")
-        record = msgspec.json.decode(path.read_bytes(), type=ImageRecord)
+        record = decode_record(folder)
     except FileNotFoundError as error:
         raise _missing(folder, "is not built") from error
     except (OSError, msgspec.MsgspecError) as error:
@@ -141,6 +160,17 @@ def read_record(folder: Path) -> ImageRecord:
         if not _matches(folder / name, expected):
             raise _missing(folder, f"is damaged ({name})")
     return record
+
+
+def decode_record(folder: Path) -> ImageRecord:
+    """Return what the record in `folder` says, whatever became of the files.
+
+    Raises OSError, and msgspec.MsgspecError for what is no record.
+    """
+    path = folder / RECORD
+    if path.stat().st_size > _RECORD_LIMIT:
+        raise msgspec.ValidationError(f"The record is longer than {_RECORD_LIMIT} bytes.")
+    return msgspec.json.decode(path.read_bytes(), type=ImageRecord)
 
 
 def _matches(path: Path, expected: FileRecord) -> bool:
