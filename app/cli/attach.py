@@ -47,10 +47,12 @@ MODES: Final = (5, 9, 69, 1000, 1002, 1003, 1004, 1005, 1006, 1015, 1016, 2004, 
 """Private modes that make a terminal report something or look odd: reversed colours, side margins,
 the mouse in all its forms, the focus, pastes, changes of theme and size."""
 
+MARGINS_BACK: Final = b"\x1b7\x1b[r\x1b8"
+"""Lets the whole screen scroll again; for terminals without a soft reset, too."""
+
 RESET: Final = (
     b"\x1b[?2026l\x1b[!p\x1b[<99u\x1b[?1049l\x1b[<99u\x1b[>4m\x1b[?7h\x1b[?25h"
-    b"\x1b(B\x0f\x1b[0 q\x1b[m"
-    + b"".join(b"\x1b[?%dl" % mode for mode in MODES)
+    b"\x1b(B\x0f\x1b[0 q\x1b[m" + MARGINS_BACK + b"".join(b"\x1b[?%dl" % mode for mode in MODES)
 )
 """Takes back what a program may have switched on, when we leave it running. Each screen has its own
 stack of keyboards."""
@@ -203,6 +205,9 @@ class _Attachment:
         while (event := await self._pane.next()) is not None:
             if event.kind == "output":
                 await _write(self._filter.feed(event.data))
+            elif event.kind == "size":
+                # A terminal that is resized forgets its margins; this one was not when that was.
+                await _write(MARGINS_BACK)
             elif event.kind == "live":
                 asyncio.get_running_loop().call_later(SETTLE_S, self._live.set)
             elif event.kind == "holder" and not self._read_only:

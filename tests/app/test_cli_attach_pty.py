@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import os
 import pty
 import signal
+import struct
 import sys
 import termios
 from pathlib import Path
@@ -106,3 +108,29 @@ async def test_a_terminal_that_is_closed_is_no_error(tmp_path: Path) -> None:
             _, status = await asyncio.to_thread(os.waitpid, pid, 0)
     assert os.waitstatus_to_exitcode(status) == 0
     assert said.read_text() == ""
+
+
+async def test_margins_of_another_size_are_forgotten(tmp_path: Path) -> None:
+    """An editor's margins were those of a smaller pane; here they would keep lines from moving."""
+    async with PaneServer(tmp_path / "s") as guest:
+        pid, terminal = pty.fork()
+        if pid == 0:
+            argv = [sys.executable, "-P", str(PROGRAM), str(tmp_path / "s"), "ctrl+g"]
+            os.execv(sys.executable, argv)
+        await guest.put(b"\x1b[1;18r")
+        await guest.until(lambda: guest.acked > 0)
+        fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("4H", 30, 100, 0, 0))
+        await guest.until(lambda: guest.sizes[-1:] == [(100, 30)])
+        await guest.put(b"ready")
+        async with asyncio.timeout(20):
+            written = b""
+            while b"ready" not in written:
+                written += await asyncio.to_thread(_read, terminal)
+            margins, _, after = written.partition(b"\x1b[1;18r")
+            await asyncio.to_thread(os.write, terminal, b"\x07d")
+            left = await read_to_the_end(terminal)
+        await asyncio.to_thread(os.waitpid, pid, 0)
+        os.close(terminal)
+    assert margins.endswith(b"\x1b7\x1b[r\x1b8")
+    assert b"\x1b7\x1b[r\x1b8" in after
+    assert b"\x1b7\x1b[r\x1b8" in left
