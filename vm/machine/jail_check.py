@@ -106,7 +106,7 @@ async def choose(wish: str, cache: Path, binary: str = "qemu-system-x86_64") -> 
             f"QEMU cannot be locked up, because {verdict.why}, and `jail: on` demands it.",
             verdict.fix,
         )
-    return Choice(None, f"{OPEN}because {verdict.why}. Mend it: {verdict.fix}")
+    return Choice(None, f"{OPEN}because {verdict.why}. Run: {verdict.fix}")
 
 
 def proven(cache: Path, binary: str = "qemu-system-x86_64") -> Verdict:
