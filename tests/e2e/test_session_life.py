@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import subprocess
 import sys
 import time
@@ -95,10 +96,20 @@ def test_keeper_and_machine_die_and_nothing_is_lost(world: World, workspace: Pat
     ]
     refused = world.json("rm", session, status=1)
     assert refused["error"]["code"] == "busy"
+    needed = world.run("image", "rm", "base", "--dry-run", "--json").json["error"]
+    assert needed["code"] == "in-use"
+    assert session in needed["message"]
+    running = world.run("logs", session, "--cast", "-").stdout
 
     world.kill_machine(session)
     assert world.shown(session)["state"] == "lost"
     world.wait_for(session, "state", "lost")
+    header, *events = [json.loads(line) for line in running.splitlines()]
+    assert header["version"] == 2
+    assert "typed23" in "".join(text for _, kind, text in events if kind == "o")
+    assert [when for when, _, _ in events] == sorted(when for when, _, _ in events)
+    whole = running[: running[:-1].rindex(b"\n")]  # the last event may have grown
+    assert world.run("logs", session, "--cast", "-").stdout.startswith(whole)
     assert world.run("exec", session, "--", "true").status == 125
     assert world.json("merge", session, "--accept", "typed.txt")["written"] == ["typed.txt"]
     assert (workspace / "typed.txt").read_bytes() == b"typed23\n"
