@@ -123,4 +123,5 @@ def _fields(session: str, report: CopyReport) -> dict[str, object]:
 
 def _sentence(report: CopyReport) -> str:
     left = f", {report.skipped_count} left out" if report.skipped_count else ""
-    return f"{report.target}: {report.files} files, {_size(report.size)}{left}"
+    files = "1 file" if report.files == 1 else f"{report.files} files"
+    return f"{report.target}: {files}, {_size(report.size)}{left}"

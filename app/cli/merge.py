@@ -13,7 +13,7 @@ from app.client import fleet
 from app.client.session import SessionClient
 from app.errors import EXIT_DECISION, EXIT_DONE, AppError
 from app.paths import Paths
-from app.protocol import MergeReport, MergeRequest, UndoReport
+from app.protocol import Changes, MergeReport, MergeRequest, UndoReport
 from app.wire_text import to_text
 from snapshot.writeback_plan import ALREADY
 
@@ -34,10 +34,11 @@ def merge(arguments: argparse.Namespace, output: Output) -> int:
         accept_safe=arguments.accept_safe,
         dry_run=arguments.dry_run,
     )
-    report, undecided = asyncio.run(_merge(paths, info.id, request))
+    found, report = asyncio.run(_merge(paths, info.id, request))
+    undecided = _undecided(found, request, report)
     fields: dict[str, Any] = msgspec.to_builtins(report)
     output.result(
-        {"session": info.id, **fields}, lambda: _print_merge(output, info.id, report, undecided)
+        {"session": info.id, **fields}, lambda: _print_merge(output, found, report, undecided)
     )
     left_out = any(skipped.reason != ALREADY for skipped in report.skipped)
     return EXIT_DECISION if report.conflicts or left_out or undecided else EXIT_DONE
@@ -47,19 +48,25 @@ def _texts(arguments: list[str]) -> tuple[str, ...]:
     return tuple(to_text(os.fsencode(text)) for text in arguments)
 
 
-async def _merge(paths: Paths, session_id: str, request: MergeRequest) -> tuple[MergeReport, bool]:
-    asked = bool(request.accept or request.hunks or request.accept_safe or request.reject)
+async def _merge(
+    paths: Paths, session_id: str, request: MergeRequest
+) -> tuple[Changes, MergeReport]:
     async with await SessionClient.open(paths, session_id) as client:
         found = await client.changes(refresh=True)
-        report = await client.merge(request)
+        return found, await client.merge(request)
+
+
+def _undecided(found: Changes, request: MergeRequest, report: MergeReport) -> bool:
+    asked = bool(request.accept or request.hunks or request.accept_safe or request.reject)
     waiting = any(file.decision in ("open", "mixed") for file in found.files)
-    return report, waiting and not asked and not report.written
+    return waiting and not asked and not report.written
 
 
-def _print_merge(output: Output, session: str, report: MergeReport, undecided: bool) -> None:
-    verb = "would write" if report.dry_run else "wrote"
+def _print_merge(output: Output, found: Changes, report: MergeReport, undecided: bool) -> None:
+    deleted = {file.path for file in found.files if file.kind == "deleted"}
+    verbs = ("would write", "would delete") if report.dry_run else ("wrote", "deleted")
     for path in report.written:
-        output.line(f"{verb} {shown(path)}")
+        output.line(f"{verbs[path in deleted]} {shown(path)}")
     for skipped in report.skipped:
         output.line(f"left out {shown(skipped.path)}: {skipped.reason}")
     for path in report.conflicts:
@@ -67,7 +74,7 @@ def _print_merge(output: Output, session: str, report: MergeReport, undecided: b
     for notice in report.notices:
         output.line(f"note {shown(notice)}")
     if undecided:
-        output.line(f"Nothing is accepted yet: cloche merge {session} --accept PATTERN")
+        output.line(f"Nothing is accepted yet: cloche merge {found.session} --accept PATTERN")
     elif report.merge:
         output.line(f"Take it back: cloche undo {report.merge}")
 
@@ -92,9 +99,19 @@ def find_merge(paths: Paths, text: str) -> tuple[str, str]:
     ]
     exact = [pair for pair in found if pair[1] == text]
     if len(exact or found) != 1:
-        what = "There is no merge" if not found else f"{len(found)} merges begin with"
-        raise AppError("not-found", f"{what} '{text}'.", "The id is what cloche merge printed.")
+        raise _which(text, found, paths)
     return (exact or found)[0]
+
+
+def _which(text: str, found: list[tuple[str, str]], paths: Paths) -> AppError:
+    """Say that `text` means no merge, or several; ids begin with their time, so one is newest."""
+    if found:
+        ids = ", ".join(sorted(name for _, name in found)[-4:])
+        return AppError("not-found", f"{len(found)} merges begin with '{text}'.", f"Such as: {ids}")
+    sessions = fleet.list_sessions(paths)
+    newest = max((name for info in sessions for name in _merge_names(paths, info.id)), default="")
+    hint = f"The newest is taken back by: cloche undo {newest}" if newest else "See: cloche ps"
+    return AppError("not-found", f"There is no merge '{text}'.", hint)
 
 
 def _merge_names(paths: Paths, session_id: str) -> list[str]:

@@ -65,7 +65,9 @@ def ssh(arguments: argparse.Namespace, _: Output) -> int:
     """Become OpenSSH's client, as the agent's user or with --root as the world's root."""
     program = shutil.which("ssh")
     if program is None:
-        raise AppError("host-lacks", "There is no ssh here.", "apt install openssh-client")
+        raise AppError(
+            "host-lacks", "There is no ssh here.", "Install: sudo apt-get install openssh-client"
+        )
     paths = Paths.from_environment()
     info = _running(paths, arguments.session)
     config = write_config(paths, info)

@@ -10,7 +10,7 @@ from app import main
 from app.agents import shell
 from app.cli import merge
 from app.paths import Paths
-from app.protocol import MergeReport, Skipped
+from app.protocol import Changes, FileChange, MergeReport, Skipped
 from app.records import SessionRecord, StateRecord, write_record
 from snapshot.writeback_plan import ALREADY
 
@@ -28,9 +28,10 @@ def merged(monkeypatch: pytest.MonkeyPatch, report: MergeReport) -> int:
     write_record(folder / "session.json", record)
     write_record(folder / "state.json", StateRecord(state="stopped"))
 
-    async def answer(_: Paths, session: str, request: MergeRequest) -> tuple[MergeReport, bool]:
+    async def answer(_: Paths, session: str, request: MergeRequest) -> tuple[Changes, MergeReport]:
         assert (session, request.accept) == (SESSION, ("*",))
-        return report, False
+        files = (FileChange("a", "modified"), FileChange("gone", "deleted"))
+        return Changes(SESSION, 1, files), report
 
     monkeypatch.setattr(merge, "_merge", answer)
     return main.run(("merge", SESSION, "--accept", "*"))
@@ -52,3 +53,27 @@ def test_notices_are_printed_and_safe_for_a_terminal(
     report = MergeReport("m", written=("a",), notices=("a\x1b: had 2 hard links",))
     assert merged(monkeypatch, report) == 0
     assert "note a␛: had 2 hard links\n" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("dry", "verbs"), [(False, "wrote deleted"), (True, "would would")])
+def test_a_deleted_file_is_not_called_written(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *, dry: bool, verbs: str
+) -> None:
+    assert merged(monkeypatch, MergeReport("m", written=("a", "gone"), dry_run=dry)) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines[:2]] == verbs.split()
+    assert [line.split()[-2:] for line in lines[:2]] == (
+        [["write", "a"], ["delete", "gone"]] if dry else [["wrote", "a"], ["deleted", "gone"]]
+    )
+
+
+def test_who_does_not_know_a_merge_is_told_the_newest(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    merged(monkeypatch, MergeReport("m"))
+    for name in ("20260101-a", "20260102-b"):
+        (Paths.from_environment().session(SESSION) / "merges" / name).mkdir(parents=True)
+    assert main.run(("undo", "nope")) == 4
+    assert "cloche undo 20260102-b" in capsys.readouterr().err
+    assert main.run(("undo", "2026")) == 4
+    assert "Such as: 20260101-a, 20260102-b" in capsys.readouterr().err
