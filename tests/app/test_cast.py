@@ -8,7 +8,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app import main
@@ -90,6 +90,7 @@ PARTS = st.sampled_from(
 )
 
 
+@settings(deadline=None)
 @given(
     output=st.lists(PARTS, max_size=20).map(b"".join),
     cuts=st.lists(st.integers(0, 3000), max_size=5),
