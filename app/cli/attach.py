@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import fcntl
 import os
+import re
 import signal
 import struct
 import sys
@@ -51,11 +52,17 @@ MARGINS_BACK: Final = b"\x1b7\x1b[r\x1b8"
 """Lets the whole screen scroll again; for terminals without a soft reset, too."""
 
 RESET: Final = (
-    b"\x1b[?2026l\x1b[!p\x1b[<99u\x1b[?1049l\x1b[<99u\x1b[>4m\x1b[?7h\x1b[?25h"
+    b"\x1b[?2026l\x1b[!p\x1b[<99u\x1b[>4m\x1b[?7h\x1b[?25h"
     b"\x1b(B\x0f\x1b[0 q\x1b[m" + MARGINS_BACK + b"".join(b"\x1b[?%dl" % mode for mode in MODES)
 )
-"""Takes back what a program may have switched on, when we leave it running. Each screen has its own
-stack of keyboards."""
+"""Takes back what a program may have switched on, when we leave it running."""
+
+ALTERNATE: Final = re.compile(rb"\x1b\[\?(?:[0-9;]*;)?(?:1049|1047|47)(?:;[0-9;]*)?([hl])|\x1bc")
+"""What goes to the alternate screen or leaves it."""
+
+MAIN_SCREEN: Final = b"\x1b[<99u\x1b[?1049l"
+"""Leaves the alternate screen, which has a stack of keyboards of its own. Said on the main one it
+would put the cursor back where some editor began."""
 
 SIGNALS: Final = (signal.SIGTERM, signal.SIGHUP)
 """What ends us from outside; the terminal is given back first."""
@@ -85,7 +92,7 @@ async def attach_here(paths: Paths, session_id: str, *, read_only: bool = False)
         pane = await PaneClient.open(client.pane_socket_path)
         try:
             attachment = _Attachment(pane, prefix, read_only=read_only)
-            with raw_terminal():
+            with raw_terminal(main_screen=b""):
                 status = await attachment.run()
             if attachment.signalled:
                 os.kill(os.getpid(), attachment.signalled)  # which now does what it always does
@@ -95,8 +102,11 @@ async def attach_here(paths: Paths, session_id: str, *, read_only: bool = False)
 
 
 @contextlib.contextmanager
-def raw_terminal() -> Generator[None]:
-    """Put this terminal into raw mode and take everything back at the end."""
+def raw_terminal(main_screen: bytes = MAIN_SCREEN) -> Generator[None]:
+    """Put this terminal into raw mode and take everything back at the end.
+
+    `main_screen`: what leaves the alternate screen; empty for who has seen to that already.
+    """
     before = termios.tcgetattr(0)
     tty.setraw(0, termios.TCSADRAIN)  # what was typed ahead is meant for the guest
     try:
@@ -104,7 +114,7 @@ def raw_terminal() -> Generator[None]:
     finally:
         # a terminal that was closed meanwhile needs nothing back
         with contextlib.suppress(OSError):
-            os.write(1, RESET + b"\r\n")
+            os.write(1, main_screen + RESET + b"\r\n")
         with contextlib.suppress(termios.error):
             termios.tcsetattr(0, termios.TCSAFLUSH, before)
 
@@ -115,6 +125,7 @@ class _Attachment:
         self._read_only = read_only
         self._holds = not read_only
         self._filter = OutputFilter()
+        self._alternate = False
         self._prefix = prefix_name(prefix)
         self._finder = PrefixFinder(prefix, "d" if read_only else "dt")
         self._live = asyncio.Event()
@@ -145,9 +156,9 @@ class _Attachment:
             for task in (output, *others):
                 task.cancel()
             await asyncio.gather(output, *others, return_exceptions=True)
-            if self._filter.colored:
-                with contextlib.suppress(OSError):
-                    os.write(1, COLORS_BACK)
+            back = MAIN_SCREEN if self._alternate else b""
+            with contextlib.suppress(OSError):
+                os.write(1, back + (COLORS_BACK if self._filter.colored else b""))
 
     def _end(self, number: int) -> None:
         """Leave because of a signal; the same once more ends us whatever we wait for."""
@@ -201,10 +212,16 @@ class _Attachment:
             passed += command.data
         return bytes(passed)
 
+    async def _show(self, data: bytes) -> None:
+        """Write output; the filter lets no chunk end within a sequence."""
+        for switch in ALTERNATE.finditer(data):
+            self._alternate = switch[1] == b"h"
+        await _write(data)
+
     async def _output(self) -> int:
         while (event := await self._pane.next()) is not None:
             if event.kind == "output":
-                await _write(self._filter.feed(event.data))
+                await self._show(self._filter.feed(event.data))
             elif event.kind == "size":
                 # A terminal that is resized forgets its margins; this one was not when that was.
                 await _write(MARGINS_BACK)

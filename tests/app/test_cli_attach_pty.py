@@ -134,3 +134,35 @@ async def test_margins_of_another_size_are_forgotten(tmp_path: Path) -> None:
     assert margins.endswith(b"\x1b7\x1b[r\x1b8")
     assert b"\x1b7\x1b[r\x1b8" in after
     assert b"\x1b7\x1b[r\x1b8" in left
+
+
+@pytest.mark.parametrize(
+    ("output", "switches"),
+    [
+        (b"", 0),
+        (b"\x1b[?1049hedit\x1b[?1049l", 0),
+        (b"\x1b[?1049hedit\x1bc", 0),
+        (b"\x1b[?1;1049hedit", 1),
+        (b"\x1b[?47hedit", 1),
+    ],
+)
+async def test_only_the_alternate_screen_is_left(
+    tmp_path: Path, output: bytes, switches: int
+) -> None:
+    """On the main screen that would put the cursor back where an editor had begun."""
+    async with PaneServer(tmp_path / "s") as guest:
+        pid, terminal = pty.fork()
+        if pid == 0:
+            argv = [sys.executable, "-P", str(PROGRAM), str(tmp_path / "s"), "ctrl+g"]
+            os.execv(sys.executable, argv)
+        await guest.put(output + b"ready")
+        async with asyncio.timeout(20):
+            written = b""
+            while b"ready" not in written:
+                written += await asyncio.to_thread(_read, terminal)
+            _, _, written = written.partition(b"ready")
+            await asyncio.to_thread(os.write, terminal, b"\x07d")
+            written += await read_to_the_end(terminal)
+        await asyncio.to_thread(os.waitpid, pid, 0)
+        os.close(terminal)
+    assert written.count(b"\x1b[?1049l") == switches

@@ -16,7 +16,7 @@ async def main() -> int:
     """Carry this terminal until the user leaves."""
     pane = await PaneClient.open(Path(sys.argv[1]))
     attachment = attach._Attachment(pane, sys.argv[2], read_only=False)  # pyright: ignore[reportPrivateUsage]
-    with attach.raw_terminal():
+    with attach.raw_terminal(main_screen=b""):
         return await attachment.run() or 0
 
 
