@@ -45,7 +45,7 @@ def demo() -> Agent:
         "demo",
         ("python3", "-I", DEMO_PATH),
         files={DEMO_PATH: demo_script()},
-        description="a script that works for about ten seconds and changes a bit of everything",
+        description="ten seconds of work, with a change of every kind",
     )
 
 
