@@ -13,7 +13,7 @@ from app.client import fleet
 from app.client.session import SessionClient
 from app.errors import EXIT_DECISION, EXIT_DONE, AppError
 from app.paths import Paths
-from app.protocol import Changes, MergeReport, MergeRequest, UndoReport
+from app.protocol import Changes, FileChange, MergeReport, MergeRequest, UndoReport
 from app.wire_text import to_text
 from snapshot.writeback_plan import ALREADY
 
@@ -38,7 +38,7 @@ def merge(arguments: argparse.Namespace, output: Output) -> int:
     undecided = _undecided(found, request, report)
     fields: dict[str, Any] = msgspec.to_builtins(report)
     output.result(
-        {"session": info.id, **fields}, lambda: _print_merge(output, found, report, undecided)
+        {"session": info.id, **fields}, lambda: _print_merge(output, found, request, report)
     )
     left_out = any(skipped.reason != ALREADY for skipped in report.skipped)
     return EXIT_DECISION if report.conflicts or left_out or undecided else EXIT_DONE
@@ -62,18 +62,32 @@ def _undecided(found: Changes, request: MergeRequest, report: MergeReport) -> bo
     return waiting and not asked and not report.written
 
 
-def _print_merge(output: Output, found: Changes, report: MergeReport, undecided: bool) -> None:
+def _left_by_safe(found: Changes, report: MergeReport) -> list[FileChange]:
+    """Return the files that "accept safe" leaves to the user: undecided, and risky."""
+    done = {*report.written, *report.conflicts, *(skipped.path for skipped in report.skipped)}
+    return [
+        file
+        for file in found.files
+        if file.risk and file.decision in ("open", "mixed") and file.path not in done
+    ]
+
+
+def _print_merge(
+    output: Output, found: Changes, request: MergeRequest, report: MergeReport
+) -> None:
     deleted = {file.path for file in found.files if file.kind == "deleted"}
     verbs = ("would write", "would delete") if report.dry_run else ("wrote", "deleted")
     for path in report.written:
         output.line(f"{verbs[path in deleted]} {shown(path)}")
     for skipped in report.skipped:
         output.line(f"left out {shown(skipped.path)}: {skipped.reason}")
+    for file in _left_by_safe(found, report) if request.accept_safe else ():
+        output.line(f"left open {shown(file.path)}: {file.risk}")
     for path in report.conflicts:
         output.line(f"conflict {shown(path)}: you and the agent changed the same lines")
     for notice in report.notices:
         output.line(f"note {shown(notice)}")
-    if undecided:
+    if _undecided(found, request, report):
         output.line(f"Nothing is accepted yet: cloche merge {found.session} --accept PATTERN")
     elif report.merge:
         output.line(f"Take it back: cloche undo {report.merge}")

@@ -18,9 +18,10 @@ if TYPE_CHECKING:
     from app.protocol import MergeRequest
 
 SESSION = "aaaaaaaa01"
+RISKY = FileChange("run", "added", risk="becomes executable")
 
 
-def merged(monkeypatch: pytest.MonkeyPatch, report: MergeReport) -> int:
+def merged(monkeypatch: pytest.MonkeyPatch, report: MergeReport, *more: str) -> int:
     """Run the command; the keeper answers with this report."""
     folder = Paths.from_environment().session(SESSION)
     folder.mkdir(parents=True)
@@ -30,11 +31,11 @@ def merged(monkeypatch: pytest.MonkeyPatch, report: MergeReport) -> int:
 
     async def answer(_: Paths, session: str, request: MergeRequest) -> tuple[Changes, MergeReport]:
         assert (session, request.accept) == (SESSION, ("*",))
-        files = (FileChange("a", "modified"), FileChange("gone", "deleted"))
+        files = (FileChange("a", "modified"), FileChange("gone", "deleted"), RISKY)
         return Changes(SESSION, 1, files), report
 
     monkeypatch.setattr(merge, "_merge", answer)
-    return main.run(("merge", SESSION, "--accept", "*"))
+    return main.run(("merge", SESSION, "--accept", "*", *more))
 
 
 @pytest.mark.parametrize(
@@ -77,3 +78,12 @@ def test_who_does_not_know_a_merge_is_told_the_newest(
     assert "cloche undo 20260102-b" in capsys.readouterr().err
     assert main.run(("undo", "2026")) == 4
     assert "Such as: 20260101-a, 20260102-b" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("safe", [False, True])
+def test_what_accept_safe_leaves_says_why(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *, safe: bool
+) -> None:
+    merged(monkeypatch, MergeReport("m", written=("a",)), *(["--accept-safe"] if safe else []))
+    said = "left open run: becomes executable\n" in capsys.readouterr().out
+    assert said is safe
