@@ -15,6 +15,7 @@ from app.errors import EXIT_DECISION, EXIT_DONE, AppError
 from app.paths import Paths
 from app.protocol import Changes, FileChange, MergeReport, MergeRequest, UndoReport
 from app.wire_text import to_text
+from snapshot.undo import UNDO_SUFFIX
 from snapshot.writeback_plan import ALREADY
 
 if TYPE_CHECKING:
@@ -120,10 +121,11 @@ def find_merge(paths: Paths, text: str) -> tuple[str, str]:
 def _which(text: str, found: list[tuple[str, str]], paths: Paths) -> AppError:
     """Say that `text` means no merge, or several; ids begin with their time, so one is newest."""
     if found:
-        ids = ", ".join(sorted(name for _, name in found)[-4:])
+        ids = ", ".join(sorted(name for _, name in found if not name.endswith(UNDO_SUFFIX))[-4:])
         return AppError("not-found", f"{len(found)} merges begin with '{text}'.", f"Such as: {ids}")
     sessions = fleet.list_sessions(paths)
-    newest = max((name for info in sessions for name in _merge_names(paths, info.id)), default="")
+    names = [name for info in sessions for name in _merge_names(paths, info.id)]
+    newest = max((name for name in names if not name.endswith(UNDO_SUFFIX)), default="")
     hint = f"The newest is taken back by: cloche undo {newest}" if newest else "See: cloche ps"
     return AppError("not-found", f"There is no merge '{text}'.", hint)
 
@@ -143,6 +145,8 @@ async def _undo(paths: Paths, session_id: str, merge_id: str) -> UndoReport:
 def _print_undo(output: Output, report: UndoReport) -> None:
     for path in report.restored:
         output.line(f"restored {shown(path)}")
+    if not report.restored and not report.conflicts:
+        output.line("There was nothing to restore: it is taken back already.")
     for path in report.conflicts:
         output.line(f"conflict {shown(path)}: it was changed after the merge")
     for notice in report.notices:

@@ -10,7 +10,7 @@ from app import main
 from app.agents import shell
 from app.cli import merge
 from app.paths import Paths
-from app.protocol import Changes, FileChange, MergeReport, Skipped
+from app.protocol import Changes, FileChange, MergeReport, Skipped, UndoReport
 from app.records import SessionRecord, StateRecord, write_record
 from snapshot.writeback_plan import ALREADY
 
@@ -72,12 +72,12 @@ def test_who_does_not_know_a_merge_is_told_the_newest(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     merged(monkeypatch, MergeReport("m"))
-    for name in ("20260101-a", "20260102-b"):
+    for name in ("20260101-a", "20260102-b", "20260103-c-undo"):
         (Paths.from_environment().session(SESSION) / "merges" / name).mkdir(parents=True)
     assert main.run(("undo", "nope")) == 4
     assert "cloche undo 20260102-b" in capsys.readouterr().err
     assert main.run(("undo", "2026")) == 4
-    assert "Such as: 20260101-a, 20260102-b" in capsys.readouterr().err
+    assert "Such as: 20260101-a, 20260102-b\n" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("safe", [False, True])
@@ -87,3 +87,18 @@ def test_what_accept_safe_leaves_says_why(
     merged(monkeypatch, MergeReport("m", written=("a",)), *(["--accept-safe"] if safe else []))
     said = "left open run: becomes executable\n" in capsys.readouterr().out
     assert said is safe
+
+
+def test_an_undo_that_finds_nothing_says_so(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    merged(monkeypatch, MergeReport("m"))
+    (Paths.from_environment().session(SESSION) / "merges" / "m").mkdir(parents=True)
+
+    async def answer(_: Paths, session: str, name: str) -> UndoReport:
+        assert (session, name) == (SESSION, "m")
+        return UndoReport("m")
+
+    monkeypatch.setattr(merge, "_undo", answer)
+    assert main.run(("undo", "m")) == 0
+    assert "taken back already" in capsys.readouterr().out
