@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from app.cli.ports import parse_forward
+from app.cli.sessions import note_open
 from app.client import fleet
 from app.client.fleet import StartRequest
 from app.client.session import SessionClient
@@ -56,6 +57,7 @@ def _terminal_size() -> dict[str, int]:
 async def _detached(paths: Paths, request: StartRequest, output: Output) -> int:
     session = await fleet.start_session(paths, request)
     info = await _prepared(paths, session)
+    note_open(output, info)
     output.result(
         {"session": session, "name": info.name, "state": info.state},
         lambda: output.line(f"{session} started; watch it: cloche attach {session}"),

@@ -28,7 +28,7 @@ MIN_FREE: Final = 512 << 20
 MAX_SOCKET: Final = 107
 """Longest path of a Unix socket on Linux in bytes (unix(7))."""
 
-LONGEST_SOCKET: Final = "port-control.sock"
+LONGEST_SOCKET: Final = "vm/port-control.sock"
 
 PACKAGES: Final = {
     "qemu-system-x86_64": "qemu-system-x86",

@@ -8,9 +8,9 @@ import pytest
 
 from app.agents import shell
 from app.errors import AppError
-from app.keeper.boot import EXT4_ID, IDENTITY, IMAGE_DIGEST, SCRATCH_ID, Workshop
+from app.keeper.boot import EXT4_ID, IDENTITY, SCRATCH_ID, Workshop
 from app.paths import Paths
-from app.records import Limits, SessionRecord
+from app.records import IMAGE_DIGEST, Limits, SessionRecord
 from tests.doubles.images import put_image
 from vm.image import scratch_template, store
 from vm.machine.identity import Identity
