@@ -9,7 +9,7 @@ import pytest
 
 from app.ui.fleet_screen import FleetScreen
 from tests.doubles.fleet import with_panes
-from tests.doubles.pilots import press, settle
+from tests.doubles.pilots import press, settle, until
 from tests.doubles.scenes import crowd, workstation
 from widgets.terminal_feed import Scroll
 
@@ -120,6 +120,7 @@ def test_what_panes_say_of_their_terminals(snap_compare: Compare, count: int) ->
         four.state = "lost"
         screen = pilot.app.screen
         assert isinstance(screen, FleetScreen)
+        await until(pilot, lambda: screen.news_of("s1").belled)
         screen.show_news()
         await press(pilot, "2")
 
