@@ -75,7 +75,9 @@ def test_what_others_could_have_written_does_not_count(
     assert recall(tmp_path / "link", "a") is None
     os.mkfifo(tmp_path / "pipe")
     assert recall(tmp_path / "pipe", "a") is None
+    open_before = os.listdir("/proc/self/fd")
     assert recall(tmp_path, "a") is None
+    assert os.listdir("/proc/self/fd") == open_before
     monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
     assert recall(path, "a") is None
 

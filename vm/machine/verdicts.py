@@ -93,13 +93,15 @@ def _all(path: Path) -> dict[str, object]:
 def _own_bytes(path: Path) -> bytes:
     """Return a file's bytes if it is a plain file that only this user can write."""
     handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    with open(handle, "rb") as file:
+    try:
         facts = os.fstat(handle)
         if not stat.S_ISREG(facts.st_mode) or facts.st_uid != os.geteuid():
             raise PermissionError(f"{path} is not a file of yours")
         if facts.st_mode & 0o022:
             raise PermissionError(f"{path} can be written by others")
-        return file.read(MAX_FILE)
+        return os.read(handle, MAX_FILE)
+    finally:
+        os.close(handle)
 
 
 def _verdict(value: object) -> Verdict | None:
