@@ -200,6 +200,8 @@ class PaneServer:
             if other.count is count and other is not client:
                 other.forget_input()
                 other.count = None
+                if self._holds(other):  # else what is sent again would be a watcher's, and lost
+                    self._hold(client, frames.TAKE)
         count = Count(count.begun, count.begun, count.sending)
         self._counts[name] = count
         client.named(count)

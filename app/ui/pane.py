@@ -164,7 +164,7 @@ class Pane(PaneTalk):
         self._settle(None)
         self._queue.again()
         self._told_size = self._wish
-        flags = wire.ACTIVE * self._active | wire.CAREFUL * bool(self._crashes)
+        flags = wire.ACTIVE * self._active | wire.CAREFUL * bool(self._crashes) | wire.NAMED
         head = wire.OPEN.pack(*self._wish, self._rate, flags)
         payload = head + self._hub.palette.pack()
         link.send(wire.message(Down.OPEN, self.number, payload), descriptor)

@@ -346,6 +346,24 @@ async def test_a_client_that_comes_back_hears_what_was_passed_on(bench: Bench) -
         writer.close()
 
 
+async def test_a_client_that_comes_back_holds_what_its_first_connection_held(bench: Bench) -> None:
+    """The keeper has not seen that one end, and the client never heard whether it held."""
+    bench.server._keyboard = keyboard = StuckKeyboard()  # pyright: ignore[reportPrivateUsage]
+    keyboard.go.set()
+    writers: list[asyncio.StreamWriter] = []
+    for text in (b"a", b"b"):
+        reader, writer = await asyncio.open_unix_connection(bench.path)
+        writers.append(writer)
+        writer.write(frames.frame(frames.HOLD, bytes([frames.WILLING])))
+        writer.write(frames.frame(frames.NAME, frames.NAMED.pack(99, 0)))
+        writer.write(frames.frame(frames.COUNTED, text))
+        assert await asyncio.wait_for(keyboard.sent.get(), 5) == text
+        while not frames.HOLDER.unpack(await frame_of(reader, frames.HOLD))[0]:
+            pass
+    for writer in writers:
+        writer.close()
+
+
 async def test_a_connected_client_is_not_forgotten_whoever_else_comes(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import random
 import signal
@@ -246,7 +247,9 @@ async def test_workers_killed_at_random_cost_no_key_and_double_none(
     server = keyboard.server = PaneServer(tmp_path / "s", record, keyboard)
     server.start()
     typed = ""
-    async with hub_of() as hub:
+    async with contextlib.AsyncExitStack() as stack:
+        stack.push_async_callback(server.close)
+        hub = await stack.enter_async_context(hub_of())
         await hub.start()
         pane = hub.open("one", tmp_path / "s")
         watcher = Watcher(pane)
@@ -274,5 +277,4 @@ async def test_workers_killed_at_random_cost_no_key_and_double_none(
                 await watcher.next()
         assert bytes(keyboard.typed) == typed.encode() + b"z"
         assert watcher.refused == []
-    await server.close()
     record.close()

@@ -140,6 +140,21 @@ def test_a_watcher_takes_the_guests_size_when_a_careful_replay_is_over() -> None
         assert worker.frame().columns == 40
 
 
+def test_a_pane_that_will_be_named_is_not_live_before_the_keeper_counted() -> None:
+    """The screen may be held up between the two messages; what it sends again must not be early."""
+    with WorkerProcess() as worker:
+        keeper = worker.open(named=True)
+        keeper.socket.sendall(stream.frame(stream.PROGRAM_FRAME, stream.PROGRAM.pack(1)))
+        keeper.live()
+        assert worker.frame().columns == 80
+        assert not [it for it in worker.messages if it.kind in (Up.STATE, Up.PASSED)]
+        worker.send(Down.NAME, wire.NAME.pack(5, 0))
+        keeper.expect(stream.NAME)
+        keeper.socket.sendall(stream.frame(stream.TAKEN, stream.PASSED.pack(3, 0)))
+        assert wire.exactly(wire.PASSED, worker.wait(Up.PASSED, Up.STATE).payload) == (3,)
+        worker.wait(Up.STATE)
+
+
 def test_an_inactive_view_never_resizes_the_guest() -> None:
     with WorkerProcess() as worker:
         keeper = worker.open(size=(100, 30), active=False)

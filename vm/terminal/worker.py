@@ -210,6 +210,7 @@ class Worker:
             active=bool(flags & wire.ACTIVE),
             careful=bool(flags & wire.CAREFUL),
         )
+        self._panes[it.pane].passage.awaited = bool(flags & wire.NAMED)
 
     def _close(self, pane: WorkerPane) -> None:
         self._watched.pop(pane, None)
