@@ -45,7 +45,6 @@ class PeerListener:
         self._serve = serve
         self._tasks: set[asyncio.Task[None]] = set()
         self._new: set[socket.socket] = set()
-        self._accepting: asyncio.Task[None] | None = None
         self._socket: socket.socket | None = None
 
     @property
@@ -62,19 +61,22 @@ class PeerListener:
         self._path.chmod(0o600)
         self._socket.listen(BACKLOG)
         self._socket.setblocking(False)
-        self._accepting = asyncio.get_running_loop().create_task(self._accept(self._socket))
+        asyncio.get_running_loop().add_reader(self._socket, self._accept, self._socket)
 
-    async def _accept(self, listening: socket.socket) -> None:
-        loop = asyncio.get_running_loop()
-        while True:
-            connection, _ = await loop.sock_accept(listening)
-            if peer_uid(connection) != os.getuid() or len(self._tasks) >= MAX_PEERS:
-                connection.close()
-                continue
-            self._new.add(connection)
-            task = loop.create_task(self._one(connection))
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+    def _accept(self, listening: socket.socket) -> None:
+        """Take one connection. (A task that waits for one would lose it when it is cancelled.)"""
+        try:
+            connection, _ = listening.accept()
+        except (BlockingIOError, ConnectionAbortedError):
+            return  # it went away before it was taken
+        connection.setblocking(False)
+        if peer_uid(connection) != os.getuid() or len(self._tasks) >= MAX_PEERS:
+            connection.close()
+            return
+        self._new.add(connection)
+        task = asyncio.get_running_loop().create_task(self._one(connection))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     async def _one(self, connection: socket.socket) -> None:
         self._new.discard(connection)
@@ -87,8 +89,9 @@ class PeerListener:
 
     async def close(self) -> None:
         """Stop accepting, end every connection and remove the socket."""
-        tasks = [*self._tasks, *([self._accepting] if self._accepting else [])]
-        await end_tasks(tasks)
+        if self._socket is not None:
+            asyncio.get_running_loop().remove_reader(self._socket)
+        await end_tasks(list(self._tasks))
         for connection in self._new:
             connection.close()  # whose task was ended before it began
         self._new.clear()
