@@ -64,7 +64,7 @@ class PeerListener:
         asyncio.get_running_loop().add_reader(self._socket, self._accept, self._socket)
 
     def _accept(self, listening: socket.socket) -> None:
-        """Take one connection. (A task that waits for one would lose it when it is cancelled.)"""
+        """Take one connection; a task that waits for one would lose it when it is cancelled."""
         try:
             connection, _ = listening.accept()
         except (BlockingIOError, ConnectionAbortedError):
