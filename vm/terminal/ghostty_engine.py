@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from vm.terminal import soft_reset
 from vm.terminal.cluster_guard import ClusterGuard
 from vm.terminal.ghostty import EngineFailed
-from vm.terminal.ghostty_clone import CONTINUATION_BYTES
+from vm.terminal.ghostty_clone import CONTINUATION_BYTES, decoded
 from vm.terminal.ghostty_page import GhosttyPage
 from vm.terminal.ghostty_terminal import Terminal
 from vm.terminal.keys import Encoder
@@ -33,6 +33,8 @@ MAX_CLIPBOARD = 1 << 20
 """Longest texts in bytes that a guest may hand over."""
 
 CLUSTER_MODE = 2027
+LINK = b"]8;"
+"""What every link begins with (OSC 8)."""
 
 
 class GhosttyEngine(GhosttyPage):
@@ -48,6 +50,8 @@ class GhosttyEngine(GhosttyPage):
         self._held = False
         self._pieces = Pieces()
         self._soft_resets = soft_reset.Finder()
+        self._last = b""
+        self._has_links = False
         self._guard = ClusterGuard(self._terminal, self._ask)
         self._terminal.listen(self)
         self._settle()
@@ -129,6 +133,7 @@ class GhosttyEngine(GhosttyPage):
         # padding that every terminal passes over; the engine would print it
         data = fixed_width(self._pieces.whole(data.replace(b"\x7f", b"")))
         self._encoder.watch(data)
+        self._look_for_links(data)
         at = 0
         for end in self._soft_resets.ends(data):
             self._guard.write(data[at:end])
@@ -154,7 +159,32 @@ class GhosttyEngine(GhosttyPage):
         """Take another size."""
         wanted = clamp_size(columns, rows)
         if wanted != self._wanted:
+            if self._has_links and wanted[0] > self._wanted[0]:
+                self._move_over()
             self.resize_page(wanted)
+
+    def _look_for_links(self, data: bytes) -> None:
+        if not self._has_links:
+            self._has_links = LINK in self._last + data
+            self._last = (self._last + data)[1 - len(LINK) :]
+
+    def _move_over(self) -> None:
+        """Go on in a copy of the terminal.
+
+        The engine may end (Screen.cursorReload) when it widens rows with links whose pages have
+        grown one by one; in a copy, which is laid out at once, it has not been seen to.
+        """
+        try:
+            copy = decoded(self._terminal.ghostty, self._terminal.snapshot())
+        except EngineFailed:
+            return  # with half a wide character in a row the engine makes none
+        total, offset, length = self._terminal.scrollbar()
+        self._terminal.become(copy)
+        self._terminal.listen(self)
+        self._settle()
+        self.renew_page()
+        if offset + length < total:
+            self._terminal.scroll_to(offset)
 
     def set_palette(self, palette: TerminalPalette) -> None:
         """Tell guests other default colours."""

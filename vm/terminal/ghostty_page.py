@@ -101,6 +101,14 @@ class GhosttyPage:
 
     # -- size and place ----------------------------------------------------------------------
 
+    def renew_page(self) -> None:
+        """Read the terminal anew: it is another one of the library's."""
+        self._selection.clear()
+        self._reader.close()
+        self._reader = RowReader(self._ghostty, self._terminal)
+        self._color(self._terminal, self._reader)
+        self._shown.clear()
+
     def resize_page(self, size: tuple[int, int]) -> None:
         """Take another size."""
         self._wanted = size

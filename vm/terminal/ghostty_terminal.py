@@ -46,6 +46,11 @@ class Terminal:
         for option, callback in self.ghostty.callbacks.items():
             self._set(option, callback)
 
+    def become(self, other: Terminal) -> None:
+        """Free this terminal and be another one, which must not be used afterwards."""
+        self.close()
+        self.handle, other.handle = other.handle, self.ffi.NULL
+
     def close(self) -> None:
         """Free the terminal."""
         self.lib.ghostty_terminal_free(self.handle)
