@@ -89,13 +89,14 @@ class PeerListener:
 
     async def close(self) -> None:
         """Stop accepting, end every connection and remove the socket."""
-        if self._socket is not None:
-            asyncio.get_running_loop().remove_reader(self._socket)
+        listening, self._socket = self._socket, None
+        if listening is not None:
+            asyncio.get_running_loop().remove_reader(listening)
         await end_tasks(list(self._tasks))
         for connection in self._new:
             connection.close()  # whose task was ended before it began
         self._new.clear()
-        if self._socket is not None:
-            self._socket.close()
+        if listening is not None:
+            listening.close()
             with contextlib.suppress(FileNotFoundError):
                 self._path.unlink()

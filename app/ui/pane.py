@@ -19,7 +19,6 @@ from app.errors import AppError
 from app.ui.pane_talk import PaneTalk
 from vm.errors import HostLacks
 from vm.terminal import wire
-from vm.terminal.stream import TAKE
 from vm.terminal.wire import Down
 
 if TYPE_CHECKING:
@@ -164,15 +163,13 @@ class Pane(PaneTalk):
         self._settle(None)
         self._queue.again()
         self._told_size = self._wish
-        flags = wire.ACTIVE * self._active | wire.CAREFUL * bool(self._crashes) | wire.NAMED
+        flags = wire.NAMED | wire.ACTIVE * self._active | wire.CAREFUL * bool(self._crashes)
+        flags |= wire.HELD * self._held
         head = wire.OPEN.pack(*self._wish, self._rate, flags)
         payload = head + self._hub.palette.pack()
         link.send(wire.message(Down.OPEN, self.number, payload), descriptor)
         name = (self._name + self._queue.epoch) & 0xFFFFFFFFFFFFFFFF
         self._say(Down.NAME, wire.NAME.pack(name, self._queue.passed_on))
-        if self._held and self._active:
-            # else whoever else waits for the terminal would have it, for a worker that died
-            self._say(Down.HOLD, bytes([TAKE]))
 
     def worker_died(self, link: WorkerLink) -> None:
         """Be told that the worker has ended; a new one takes over."""

@@ -57,11 +57,12 @@ class WorkerProcess:
 
     def open(
         self, pane: int = 1, size: tuple[int, int] = (80, 24), *, rate: Rate = Rate.FOCUSED,
-        active: bool = True, careful: bool = False, named: bool = False,
+        active: bool = True, careful: bool = False, named: bool = False, held: bool = False,
     ) -> Keeper:  # fmt: skip
         ours, theirs = socket.socketpair()
         theirs.setblocking(False)
         flags = wire.ACTIVE * active | wire.CAREFUL * careful | wire.NAMED * named
+        flags |= wire.HELD * held
         payload = wire.OPEN.pack(*size, rate, flags) + TerminalPalette().pack()
         socket.send_fds(self.link, [wire.message(Down.OPEN, pane, payload)], [theirs.fileno()])
         theirs.close()

@@ -140,6 +140,17 @@ def test_a_watcher_takes_the_guests_size_when_a_careful_replay_is_over() -> None
         assert worker.frame().columns == 40
 
 
+@pytest.mark.parametrize("held", [False, True])
+def test_a_pane_that_held_the_terminal_takes_it_at_once(held: bool) -> None:
+    with WorkerProcess() as worker:
+        keeper = worker.open(held=held, named=True)
+        worker.send(Down.NAME, wire.NAME.pack(5, 0))
+        wish = bytes([stream.TAKE if held else stream.WILLING])
+        keeper.expect(stream.NAME)
+        assert keeper.frames == [] or keeper.frames[0] == (stream.HOLD, wish)
+        assert keeper.expect(stream.HOLD) == wish
+
+
 def test_a_pane_that_will_be_named_is_not_live_before_the_keeper_counted() -> None:
     """The screen may be held up between the two messages; what it sends again must not be early."""
     with WorkerProcess() as worker:

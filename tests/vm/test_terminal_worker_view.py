@@ -238,7 +238,7 @@ def test_sizes_that_come_too_fast_are_taken_now_and_then_and_the_last_one_is() -
     ours, theirs = socket.socketpair()
     theirs.setblocking(False)
     keeper = Keeper(ours)
-    pane = WorkerPane(1, theirs.detach(), engine(), Rate.FOCUSED, active=True)
+    pane = WorkerPane(1, theirs.detach(), engine(), Rate.FOCUSED, wire.ACTIVE)
     keeper.live()
     pane.readable()
     for width in range(30, 130):

@@ -145,9 +145,10 @@ class Hello(NamedTuple):
 HELLO_HEAD = struct.Struct("<HHB")
 OPEN = struct.Struct("<HHBB")
 """Columns, rows, rate, flags; the packed palette follows."""
-ACTIVE, CAREFUL, NAMED = 1, 2, 4
+ACTIVE, CAREFUL, NAMED, HELD = 1, 2, 4, 8
 """Flags of OPEN: the view's size is the guest's; an engine of this terminal has crashed, so the
-replay takes no size but the last; a NAME follows, and the pane is not live before its answer. (The
+replay takes no size but the last; a NAME follows, and the pane is not live before its answer; this
+pane held the terminal when its last worker ended, and goes on to. (The
 engine can end when it widens a terminal that holds links, about once in 10,000 times, and a replay
 would widen it at the same place again.)"""
 PAIR = struct.Struct("<HH")

@@ -202,15 +202,7 @@ class Worker:
         head, colors = it.payload[: wire.OPEN.size], it.payload[wire.OPEN.size :]
         columns, rows, rate, flags = wire.exactly(wire.OPEN, head)
         engine = GhosttyEngine(self._ghostty, columns, rows, unpack_palette(colors))
-        self._panes[it.pane] = WorkerPane(
-            it.pane,
-            descriptor,
-            engine,
-            unpack_rate(rate),
-            active=bool(flags & wire.ACTIVE),
-            careful=bool(flags & wire.CAREFUL),
-        )
-        self._panes[it.pane].passage.awaited = bool(flags & wire.NAMED)
+        self._panes[it.pane] = WorkerPane(it.pane, descriptor, engine, unpack_rate(rate), flags)
 
     def _close(self, pane: WorkerPane) -> None:
         self._watched.pop(pane, None)

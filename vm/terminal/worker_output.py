@@ -32,11 +32,12 @@ RESIZE = 0.05
 class PaneOutput(PaneInput):
     """A terminal that follows what its keeper sends."""
 
-    def __init__(
-        self, number: int, descriptor: int, engine: VTEngine, *, active: bool, careful: bool = False
-    ) -> None:
+    def __init__(self, number: int, descriptor: int, engine: VTEngine, flags: int) -> None:
         super().__init__(number, descriptor, engine)
-        self.active, self._careful = active, careful
+        self.active = bool(flags & wire.ACTIVE)
+        self._careful = bool(flags & wire.CAREFUL)
+        self._first_wish = stream.TAKE if flags & wire.HELD else stream.WILLING
+        self.passage.awaited = bool(flags & wire.NAMED)
         self._reader = stream.FrameReader()
         self._inbox: deque[tuple[int, bytes]] = deque()
         self._at, self._piece = 0, PIECE  # place in the first output that waits
@@ -48,8 +49,21 @@ class PaneOutput(PaneInput):
         self._held_since: float | None = None
         self._last_size = 0.0
         self._size_waits = False
-        if active:
-            self.hold(stream.WILLING)
+        if not flags & wire.NAMED:
+            self._wish_first()
+
+    def name(self, client: int, taken: int) -> None:
+        """Tell the keeper whose input this is, and only then take the terminal.
+
+        What a connection that this one replaces left behind would be a watcher's otherwise, and
+        dropped.
+        """
+        super().name(client, taken)
+        self._wish_first()
+
+    def _wish_first(self) -> None:
+        if self.active:
+            self.hold(self._first_wish)
 
     # -- the keeper's side -------------------------------------------------------------------
 

@@ -32,16 +32,10 @@ class WorkerPane(PaneOutput):
     """A terminal: bytes from the keeper into the engine, frames and news to the screen."""
 
     def __init__(
-        self,
-        number: int,
-        descriptor: int,
-        engine: VTEngine,
-        rate: Rate,
-        *,
-        active: bool,
-        careful: bool = False,
+        self, number: int, descriptor: int, engine: VTEngine, rate: Rate, flags: int
     ) -> None:
-        super().__init__(number, descriptor, engine, active=active, careful=careful)
+        """Take a connection; `flags` are those of OPEN."""
+        super().__init__(number, descriptor, engine, flags)
         self.rate = rate
         self._started = time.monotonic()
         self._told: Frame | None = None
