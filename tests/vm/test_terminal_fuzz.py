@@ -1,8 +1,8 @@
 """A minute of the fuzzer (tests/conformance/fuzz.py), seeded; a failure says how to play it again.
 
-The number of operations bounds it, not the clock, so that the same is played on any machine. One
-fault of the pinned engine is known and not avoided (resizing, see docs/terminal-conformance.md);
-`test_pane_kills.py` holds that a terminal survives it. It may end one child in ten and no more.
+The number of operations bounds it, not the clock, so that the same is played on any machine, and
+none of it may end the engine. (Longer runs still meet one fault, rarely: widening with links, see
+docs/terminal-conformance.md; `test_pane_kills.py` holds that a terminal survives it.)
 """
 
 from __future__ import annotations
@@ -42,8 +42,7 @@ def again(ending: Ending, *, tiny: bool) -> str:
 def test_the_engine_takes_whatever_comes(part: int) -> None:
     endings = [run(seed, OPERATIONS) for seed in range(part * SEEDS, (part + 1) * SEEDS)]
     for ending in endings:
-        assert ending.good or ending.known, again(ending, tiny=False)
-    assert sum(ending.known for ending in endings) <= 1
+        assert ending.good, again(ending, tiny=False)
 
 
 @pytest.mark.parametrize("part", range(2))
