@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 from textual import events
 
-from app.ui.fleet_screen import FleetScreen
-from tests.doubles.pilots import press, press_later, screen_text, settle
+from tests.doubles.pilots import fleet_of, press, press_later, screen_text, settle
 from tests.doubles.scenes import workstation
 from widgets.ask_strip import Ask
 
@@ -18,12 +17,6 @@ if TYPE_CHECKING:
     from tests.doubles.terminals import StillTerminals
 
 SIZE = (120, 36)
-
-
-def fleet_of(app: ClocheApp) -> FleetScreen:
-    screen = app.screen_stack[0]
-    assert isinstance(screen, FleetScreen)
-    return screen
 
 
 async def copies(pilot: Pilot[None], terminals: StillTerminals, session: str, text: str) -> None:

@@ -2,28 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from textual.widgets import Input
 
 from app.ui.dialogs import NewSessionDialog
-from app.ui.fleet_screen import FleetScreen
-from tests.doubles.pilots import press, screen_text, settle, until
+from tests.doubles.pilots import fleet_of, press, screen_text, settle, until
 from tests.doubles.scenes import WORKSPACE, sessions, workstation
 from widgets.session_rail import NeedsList, SessionStrip
 from widgets.terminal import TerminalView
 from widgets.top_bar import TopBar
 
-if TYPE_CHECKING:
-    from app.ui.app import ClocheApp
-
 SIZE = (120, 36)
-
-
-def fleet_of(app: ClocheApp) -> FleetScreen:
-    screen = app.screen_stack[0]
-    assert isinstance(screen, FleetScreen)
-    return screen
 
 
 async def test_the_rail_lists_sessions_by_workspace_with_numbers() -> None:

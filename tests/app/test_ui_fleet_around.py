@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from textual import events
 from textual.widgets import Static
 
@@ -12,21 +10,12 @@ from app.ui.error_dialog import ErrorDialog
 from app.ui.fleet_screen import FleetScreen
 from app.ui.help_screen import HelpScreen
 from app.ui.review_screen import ReviewScreen
-from tests.doubles.pilots import press, screen_text, settle
+from tests.doubles.pilots import fleet_of, press, screen_text, settle
 from tests.doubles.scenes import sessions, workstation
 from widgets.pane_header import PaneHeader
 from widgets.terminal_feed import Scroll
 
-if TYPE_CHECKING:
-    from app.ui.app import ClocheApp
-
 SIZE = (120, 36)
-
-
-def fleet_of(app: ClocheApp) -> FleetScreen:
-    screen = app.screen_stack[0]
-    assert isinstance(screen, FleetScreen)
-    return screen
 
 
 async def test_a_lost_terminal_is_said_in_its_header_and_its_keeper_started() -> None:

@@ -2,26 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
-from app.ui.fleet_screen import FleetScreen
 from app.ui.pane_stage import AT_ONCE
-from tests.doubles.pilots import press, screen_text, settle
+from tests.doubles.pilots import fleet_of, press, screen_text, settle
 from tests.doubles.scenes import crowd, workstation
 from widgets.key_bar import KeyBar
 
-if TYPE_CHECKING:
-    from app.ui.app import ClocheApp
-
 SIZE = (120, 36)
-
-
-def fleet_of(app: ClocheApp) -> FleetScreen:
-    screen = app.screen_stack[0]
-    assert isinstance(screen, FleetScreen)
-    return screen
 
 
 @pytest.mark.parametrize("key", ["enter", "1", "alt+1"])

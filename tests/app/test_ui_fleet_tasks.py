@@ -8,22 +8,15 @@ from textual.widgets import Input
 from app.errors import AppError
 from app.ui.dialogs import NewSessionDialog
 from app.ui.fleet_screen import FleetScreen
-from tests.doubles.pilots import press, press_later, settle, until
+from tests.doubles.pilots import fleet_of, press, press_later, settle, until
 from tests.doubles.scenes import workstation
 from widgets.placard import Placard
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from app.ui.app import ClocheApp
 
 SIZE = (120, 36)
-
-
-def fleet_of(app: ClocheApp) -> FleetScreen:
-    screen = app.screen_stack[0]
-    assert isinstance(screen, FleetScreen)
-    return screen
 
 
 async def test_stop_asks_in_numbers_and_only_y_stops() -> None:

@@ -9,11 +9,10 @@ from textual.widgets import Input
 
 from app.paths import Paths
 from app.ui.app import ClocheApp
-from app.ui.fleet_screen import FleetScreen
 from app.ui.keys import key_groups
 from app.ui.live_terminals import LiveTerminals
 from tests.doubles.keeper import FakeFleet
-from tests.doubles.pilots import press, screen_text, settle
+from tests.doubles.pilots import fleet_of, press, screen_text, settle
 from tests.doubles.scenes import WORKSPACE, sessions
 from tests.doubles.terminals import StillTerminals
 from themes.palette import builtin_palettes
@@ -37,12 +36,6 @@ def workstation(prefix: str, *, direct: bool = True) -> tuple[ClocheApp, StillTe
     app = ClocheApp(WORKSPACE, fleet, terminals, prefix=prefix, direct_keys=direct)
     app.strict = True
     return app, terminals
-
-
-def fleet_of(app: ClocheApp) -> FleetScreen:
-    screen = app.screen_stack[0]
-    assert isinstance(screen, FleetScreen)
-    return screen
 
 
 @pytest.mark.parametrize(

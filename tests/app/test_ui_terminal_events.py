@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from app.ui import terminal_events
-from app.ui.fleet_screen import FleetScreen
 from app.ui.pane_news import MAX_NOTE, MAX_TITLE, NO_NEWS, Pace, PaneNews
 from app.ui.pane_understudy import Understudy
-from tests.doubles.pilots import press, screen_text, settle, until
+from tests.doubles.pilots import fleet_of, press, screen_text, settle, until
 from tests.doubles.scenes import workstation
 from widgets.terminal import TerminalView
 
@@ -26,12 +25,6 @@ if TYPE_CHECKING:
 SIZE = (120, 36)
 EVIL = "\x1b]0;x\x07[bold red]big[/]\u202e\u200b\nnext \x9b31m"
 TAMED = "\u241b]0;x\u2407[bold red]big[/]\u21c4\u00a4 next \N{REPLACEMENT CHARACTER}31m"
-
-
-def fleet_of(app: ClocheApp) -> FleetScreen:
-    screen = app.screen_stack[0]
-    assert isinstance(screen, FleetScreen)
-    return screen
 
 
 def ear_of(terminals: StillTerminals, session: str) -> FeedListener:

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 from textual import events
 
 from app.ui.dialogs import NewSessionDialog
-from app.ui.fleet_screen import FleetScreen
-from tests.doubles.pilots import settle
+from tests.doubles.pilots import fleet_of, settle
 from tests.doubles.scenes import workstation
 
 if TYPE_CHECKING:
@@ -16,7 +15,6 @@ if TYPE_CHECKING:
 
     from textual.pilot import Pilot
 
-    from app.ui.app import ClocheApp
 
 SIZE = (120, 36)
 
@@ -26,12 +24,6 @@ async def burst(pilot: Pilot[None], *keys: str) -> None:
     for key in keys:
         pilot.app.post_message(events.Key(key, key if len(key) == 1 else None))
     await settle(pilot)
-
-
-def fleet_of(app: ClocheApp) -> FleetScreen:
-    screen = app.screen_stack[0]
-    assert isinstance(screen, FleetScreen)
-    return screen
 
 
 async def test_f12_and_q_leave_the_pane_and_then_cloche() -> None:

@@ -14,6 +14,7 @@ from textual import events
 from textual.worker import WorkerCancelled
 
 from app.ui.app import ClocheApp
+from app.ui.fleet_screen import FleetScreen
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -94,6 +95,13 @@ async def press_later(pilot: Pilot[None], key: str) -> None:
     event.time += 1.0
     pilot.app.post_message(event)
     await settle(pilot)
+
+
+def fleet_of(app: ClocheApp) -> FleetScreen:
+    """Return the first screen, whatever lies over it."""
+    screen = app.screen_stack[0]
+    assert isinstance(screen, FleetScreen)
+    return screen
 
 
 def screen_text(pilot: Pilot[None]) -> str:
