@@ -10,30 +10,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.vm.guest_host import Guest, compile_harness
-
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
+
+    from tests.vm.guest_host import Guest
 
 _FIXED = struct.Struct("<cBIIIQQQqq")
 Row = dict[str, bytes | int]
 FIELDS = ("kind", "flags", "mode", "uid", "nlink", "inode", "size", "allocated", "mtime", "ctime")
-
-
-@pytest.fixture(scope="module")
-def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    target = tmp_path_factory.mktemp("harness") / "guest"
-    compile_harness(target)
-    return target
-
-
-@pytest.fixture
-def guest(program: Path, tmp_path: Path) -> Iterator[Guest]:
-    running = Guest(program, tmp_path)
-    running.bulk.connect()
-    yield running
-    running.close()
 
 
 def _text(data: bytes) -> tuple[bytes, bytes]:

@@ -9,29 +9,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.vm.guest_host import BulkPort, Guest, compile_harness
-
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
+    from tests.vm.guest_host import BulkPort, Guest
 
 _HEAD = struct.Struct("<cIQH")
 IN = 2
-
-
-@pytest.fixture(scope="module")
-def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    target = tmp_path_factory.mktemp("harness") / "guest"
-    compile_harness(target)
-    return target
-
-
-@pytest.fixture
-def guest(program: Path, tmp_path: Path) -> Iterator[Guest]:
-    running = Guest(program, tmp_path)
-    running.bulk.connect()
-    yield running
-    running.close()
 
 
 def said(bulk: BulkPort) -> bytes:

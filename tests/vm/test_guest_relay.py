@@ -7,18 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.vm.guest_host import PREFIX, TOKEN, Guest, compile_harness
+from tests.vm.guest_host import PREFIX, TOKEN, Guest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
-
-
-@pytest.fixture(scope="module")
-def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    target = tmp_path_factory.mktemp("harness") / "guest"
-    compile_harness(target)
-    return target
 
 
 @pytest.fixture
