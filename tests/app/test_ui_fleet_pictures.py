@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -11,38 +10,18 @@ from app.ui.fleet_screen import FleetScreen
 from tests.doubles.fleet import with_panes
 from tests.doubles.pilots import press, settle, until
 from tests.doubles.scenes import crowd, workstation
+from tests.doubles.still import SIZES, Compare, hold_still
 from widgets.terminal_feed import Scroll
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from textual.app import App
     from textual.pilot import Pilot
-
-SIZES = {"80x24": (80, 24), "120x40": (120, 40), "200x60": (200, 60)}
-NOW = 1_800_000_000.0
-
-
-class Compare(Protocol):
-    """What the plugin's fixture is called with."""
-
-    def __call__(
-        self, app: App[None], *, terminal_size: tuple[int, int], run_before: object
-    ) -> bool: ...
-
-
-def clock(_format: str) -> str:
-    """Return the time of day at which all pictures are made."""
-    return "14:02"
 
 
 @pytest.fixture(autouse=True)
 def _still(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Hold the clock and everything that moves."""
-    monkeypatch.setattr(time, "time", lambda: NOW)
-    monkeypatch.setattr(time, "strftime", clock)
-    monkeypatch.setenv("TEXTUAL_ANIMATIONS", "none")
-    monkeypatch.setattr("textual.constants.TEXTUAL_ANIMATIONS", "none")
+    hold_still(monkeypatch)
 
 
 def panes(count: int, *keys: str) -> Callable[[Pilot[None]], Awaitable[None]]:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -13,35 +12,15 @@ from app.ui.work_screen import WorkScreen
 from tests.doubles import scenes
 from tests.doubles.pilots import press, settle, until
 from tests.doubles.scenes import workstation
+from tests.doubles.still import SIZES, Compare, hold_still
 
 if TYPE_CHECKING:
-    from textual.app import App
     from textual.pilot import Pilot
-
-SIZES = {"80x24": (80, 24), "120x40": (120, 40), "200x60": (200, 60)}
-NOW = 1_800_000_000.0
-
-
-class Compare(Protocol):
-    """What the plugin's fixture is called with."""
-
-    def __call__(
-        self, app: App[None], *, terminal_size: tuple[int, int], run_before: object
-    ) -> bool: ...
-
-
-def clock(_format: str) -> str:
-    """Return the time of day at which all pictures are made."""
-    return "14:02"
 
 
 @pytest.fixture(autouse=True)
 def _still(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Hold the clock and everything that moves."""
-    monkeypatch.setattr(time, "time", lambda: NOW)
-    monkeypatch.setattr(time, "strftime", clock)
-    monkeypatch.setenv("TEXTUAL_ANIMATIONS", "none")
-    monkeypatch.setattr("textual.constants.TEXTUAL_ANIMATIONS", "none")
+    hold_still(monkeypatch)
 
 
 async def in_review(pilot: Pilot[None]) -> None:
