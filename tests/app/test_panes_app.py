@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import os
-import pty
 import re
 import signal
-import struct
-import sys
-import termios
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.doubles.engines import engine, lines
+from tests.doubles.outer_pty import OuterScreen, pane_app
 from tests.doubles.pane_app import PaneApp
 from tests.doubles.pane_server import PaneServer
 
@@ -121,57 +116,17 @@ async def test_the_screen_outlives_its_worker(how: signal.Signals, tmp_path: Pat
 # -- in a real terminal ----------------------------------------------------------------------
 
 
-class Outer:
-    """The user's terminal: a PTY with the app in it, all that the app writes, and its screen."""
-
-    def __init__(self, fd: int) -> None:
-        self.fd = fd
-        self.written = bytearray()
-        self.screen = engine(80, 24)
-        self._news = asyncio.Event()
-        os.set_blocking(fd, False)
-        asyncio.get_running_loop().add_reader(fd, self._read)
-
-    def _read(self) -> None:
-        try:
-            data = os.read(self.fd, 65536)
-        except OSError:
-            asyncio.get_running_loop().remove_reader(self.fd)
-            data = b""
-        self.written += data
-        self.screen.feed(data)
-        self._news.set()
-
-    async def until(self, condition: Callable[[list[str]], bool]) -> list[str]:
-        async with asyncio.timeout(DEADLINE):
-            while not condition(shown := lines(self.screen)):
-                self._news.clear()
-                await self._news.wait()
-        return shown
+class Outer(OuterScreen):
+    """The user's terminal, typed at at once."""
 
     def type(self, data: bytes) -> None:
         os.write(self.fd, data)
 
 
-def end(pid: int) -> None:
-    os.kill(pid, signal.SIGKILL)
-    os.waitpid(pid, 0)
-
-
 @asynccontextmanager
 async def outer_terminal(socket: Path) -> AsyncGenerator[Outer]:
-    pid, fd = pty.fork()
-    if pid == 0:
-        os.environ.update(TERM="xterm-256color", COLORTERM="truecolor", LANG="C.UTF-8")
-        os.execv(sys.executable, [sys.executable, "-P", str(PROGRAM), str(socket)])
-    fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
-    outer = Outer(fd)
-    try:
-        yield outer
-    finally:
-        asyncio.get_running_loop().remove_reader(fd)
-        os.close(fd)
-        end(pid)
+    async with pane_app(str(socket)) as fd:
+        yield Outer(fd)
 
 
 HOSTILE = [

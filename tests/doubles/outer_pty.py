@@ -27,15 +27,14 @@ PROGRAM = Path(__file__).with_name("pane_app.py")
 DEADLINE = 20.0
 
 
-class Outer:
-    """Types at the program and sees its screen."""
+class OuterScreen:
+    """The user's terminal: all that the program on it writes, and its screen."""
 
-    def __init__(self, fd: int, guest: PaneServer) -> None:
-        self.fd, self.guest = fd, guest
+    def __init__(self, fd: int) -> None:
+        self.fd = fd
         self.written = bytearray()
         self.screen = engine(80, 24)
         self._news = asyncio.Event()
-        self._steps = 0
         os.set_blocking(fd, False)
         asyncio.get_running_loop().add_reader(fd, self._read)
 
@@ -56,6 +55,15 @@ class Outer:
                 self._news.clear()
                 await self._news.wait()
         return shown
+
+
+class Outer(OuterScreen):
+    """Types at the program and sees its screen."""
+
+    def __init__(self, fd: int, guest: PaneServer) -> None:
+        super().__init__(fd)
+        self.guest = guest
+        self._steps = 0
 
     async def type(self, data: bytes) -> None:
         """Type bytes, as fast as the program takes them."""
@@ -90,21 +98,26 @@ class Outer:
 
 
 @asynccontextmanager
+async def pane_app(*argv: str) -> AsyncGenerator[int]:
+    """Run the pane app on a terminal of its own and give the terminal's other end."""
+    pid, fd = pty.fork()
+    if pid == 0:
+        os.environ.update(TERM="xterm-256color", COLORTERM="truecolor", LANG="C.UTF-8")
+        os.execv(sys.executable, [sys.executable, "-P", str(PROGRAM), *argv])
+    fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    try:
+        yield fd
+    finally:
+        asyncio.get_running_loop().remove_reader(fd)
+        os.close(fd)
+        os.kill(pid, signal.SIGKILL)
+        await asyncio.to_thread(os.waitpid, pid, 0)
+
+
+@asynccontextmanager
 async def outer_pty(folder: Path, *argv: str) -> AsyncGenerator[Outer]:
     """Run the pane app on a terminal before a guest whose input and output the test holds."""
-    async with PaneServer(folder / "s") as guest:
-        pid, fd = pty.fork()
-        if pid == 0:
-            os.environ.update(TERM="xterm-256color", COLORTERM="truecolor", LANG="C.UTF-8")
-            command = [sys.executable, "-P", str(PROGRAM), str(folder / "s"), *argv]
-            os.execv(sys.executable, command)
-        fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    async with PaneServer(folder / "s") as guest, pane_app(str(folder / "s"), *argv) as fd:
         outer = Outer(fd, guest)
-        try:
-            await outer.print(b"ready")
-            yield outer
-        finally:
-            asyncio.get_running_loop().remove_reader(fd)
-            os.close(fd)
-            os.kill(pid, signal.SIGKILL)
-            await asyncio.to_thread(os.waitpid, pid, 0)
+        await outer.print(b"ready")
+        yield outer
