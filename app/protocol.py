@@ -65,6 +65,8 @@ class SessionInfo(msgspec.Struct, frozen=True):
     """When `state` or `agent_state` last changed, in unix seconds; 0 before the first change."""
     jail: str = ""
     """`on` when QEMU was last started in its jail, `off` when without, empty before a start."""
+    sandbox: bool = False
+    """A throw-away machine for one command: nothing to attach to, nothing to review."""
 
 
 class HunkInfo(msgspec.Struct, frozen=True):

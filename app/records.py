@@ -80,6 +80,9 @@ class SessionRecord(msgspec.Struct, frozen=True):
     limits: Limits = Limits()
     columns: int = 100
     rows: int = 30
+    sandbox: bool = False
+    """A machine for one command of `cloche sandbox`; it goes when its client does. `workspace` is
+    empty when it was given none."""
     format: int = FORMAT
 
 
@@ -219,6 +222,7 @@ def session_info(record: SessionRecord, state: StateRecord) -> SessionInfo:
         notices=state.notices,
         open_units=state.open_units,
         since=state.since,
+        sandbox=record.sandbox,
     )
 
 

@@ -18,7 +18,7 @@ from app.client.launch import spawn_keeper, take_lock
 from app.client.session import SessionClient
 from app.config import load_config, tighten
 from app.errors import AppError
-from app.files import write_atomic
+from app.files import delete_session, write_atomic
 from app.forwarding import write_forwards
 from app.paths import private_folder
 from app.wire_text import path_text
@@ -60,12 +60,12 @@ def list_sessions(paths: Paths) -> list[SessionInfo]:
 
 
 async def watch_sessions(paths: Paths) -> AsyncIterator[list[SessionInfo]]:
-    """Yield the list now and then each time that something in it changed."""
+    """Yield the agents' sessions now, and again each time that something in them changed."""
     from watchfiles import awatch  # pyright: ignore[reportUnknownVariableType]
 
     private_folder(paths.state)
     private_folder(paths.sessions)
-    last = list_sessions(paths)
+    last = _agents_sessions(paths)
     yield last
     watch = awatch(
         paths.sessions,
@@ -75,18 +75,33 @@ async def watch_sessions(paths: Paths) -> AsyncIterator[list[SessionInfo]]:
         yield_on_timeout=True,
     )
     async for _ in watch:
-        now = await asyncio.to_thread(list_sessions, paths)
+        now = await asyncio.to_thread(_agents_sessions, paths)
         if now != last:
             last = now
             yield now
 
 
-def find_session(paths: Paths, text: str) -> SessionInfo:
+def _agents_sessions(paths: Paths) -> list[SessionInfo]:
+    return [info for info in list_sessions(paths) if not info.sandbox]
+
+
+def find_session(paths: Paths, text: str, *, sandbox: bool = False) -> SessionInfo:
     """Return the session that an id, a unique prefix of one, or a name means.
 
-    Raises AppError `not-found` when none or several match.
+    Raises AppError `not-found` when none or several match, and `usage` for a sandbox where the
+    command, which does not say `sandbox`, needs an agent's session.
     """
-    sessions = list_sessions(paths)
+    info = _find(list_sessions(paths), text)
+    if info.sandbox and not sandbox:
+        raise AppError(
+            "usage",
+            f"{info.id} is a sandbox, which has no agent and nothing to review.",
+            f"Look into it: cloche exec {info.id} -- CMD",
+        )
+    return info
+
+
+def _find(sessions: list[SessionInfo], text: str) -> SessionInfo:
     for exact in (
         [info for info in sessions if info.id == text],
         [info for info in sessions if info.name == text],
@@ -111,12 +126,17 @@ async def start_session(paths: Paths, request: StartRequest) -> str:
     prepared = await asyncio.to_thread(_prepare, paths, request)
     await checks.check_qemu()
     await checks.check_jail(paths, prepared[0].limits.jail)
-    return await asyncio.to_thread(_start, paths, *prepared, request.ports)
+    return await asyncio.to_thread(create, paths, *prepared, request.ports)
 
 
-def _start(
-    paths: Paths, record: records.SessionRecord, key: bytes, ports: tuple[Forward, ...]
+def create(
+    paths: Paths, record: records.SessionRecord, key: bytes, ports: tuple[Forward, ...] = ()
 ) -> str:
+    """Write a new session's folder and start its keeper, which boots it; blocks for a moment.
+
+    `key` is the private half of the record's `control_key`. Returns the id; after an error nothing
+    is left.
+    """
     private_folder(paths.state)
     private_folder(paths.sessions)
     folder = paths.session(record.id)
@@ -213,7 +233,7 @@ async def remove_session(paths: Paths, session_id: str, *, force: bool = False) 
     lock = await _dismiss_keeper(folder, paths)
     try:
         _check_machine_gone(folder)
-        await asyncio.to_thread(_delete, folder, paths.sockets(session_id))
+        await asyncio.to_thread(delete_session, folder, paths.sockets(session_id))
     finally:
         os.close(lock)
 
@@ -247,12 +267,3 @@ def _check_machine_gone(folder: Path) -> None:
             f"The session's machine still runs as process {machine.pid}.",
             f"End it: kill {machine.pid}",
         )
-
-
-def _delete(folder: Path, sockets: Path) -> None:
-    # under a name that is no id it is gone for everybody at once, however long the rest takes
-    doomed = folder.with_name(f".removed-{folder.name}")
-    os.replace(folder, doomed)
-    shutil.rmtree(doomed)
-    with contextlib.suppress(FileNotFoundError):
-        shutil.rmtree(sockets)
