@@ -76,6 +76,8 @@ rng-builtin,id=rng0
 -device
 virtio-rng-pci,rng=rng0,disable-legacy=on
 -device
+virtio-balloon-pci,id=balloon,free-page-reporting=on,disable-legacy=on
+-device
 virtio-serial-pci,id=ports,max_ports=4,disable-legacy=on
 -chardev
 socket,id=control,path=/run/c,, d/port-control.sock,server=on,wait=off
@@ -96,7 +98,7 @@ virtio-blk-pci,drive=ws0,serial=ws0,disable-legacy=on
 -blockdev
 SCRATCH
 -device
-virtio-blk-pci,drive=scratch,serial=scratch,disable-legacy=on
+virtio-blk-pci,drive=scratch,serial=scratch,werror=stop,rerror=report,disable-legacy=on
 """
 
 

@@ -24,6 +24,7 @@ WANTED: tuple[tuple[str, str], ...] = (
     ("-", "ext4"),
     ("0x0004", "virtio_rng"),
     ("0x0001", "virtio_net"),
+    ("0x0005", "virtio_balloon"),
 )
 """`(when, module)`: always (`-`), with a bus, or with a virtio device of that type."""
 

@@ -29,6 +29,10 @@ BOARDS: dict[Board, str] = {
 """The oldest q35 that the oldest allowed QEMU knows, so a saved RAM state fits later versions, and
 `microvm`, which has no versions. What QEMU would choose for itself is written out."""
 
+FAILED = "werror=stop,rerror=report"
+"""What happens when the host fails: at a write (no room, over quota, broken) the machine stops and
+keeps it, for a guest that is told of it gives its disk up; a read that fails costs one file."""
+
 ENGINES: dict[Accelerator, tuple[str, ...]] = {
     "kvm": ("-accel", "kvm", "-cpu", "host"),
     "tcg": ("-accel", "tcg,thread=multi", "-cpu", "max"),
@@ -49,6 +53,7 @@ def build(spec: MachineSpec) -> list[str]:
         *("-append", kernel_command_line(spec)),
         *_consoles(spec),
         *_random(spec),
+        *_balloon(spec),
         *_ports(spec),
         *_disks(spec),
         *(("-incoming", "defer") if spec.incoming else ()),
@@ -100,6 +105,11 @@ def _random(spec: MachineSpec) -> Iterator[str]:
     yield from _device(spec, "virtio-rng", "rng=rng0")
 
 
+def _balloon(spec: MachineSpec) -> Iterator[str]:
+    """Let the guest tell which pages it does not use; QEMU gives them back to the host."""
+    yield from _device(spec, "virtio-balloon", "id=balloon,free-page-reporting=on")
+
+
 def _ports(spec: MachineSpec) -> Iterator[str]:
     yield from _device(spec, "virtio-serial", "id=ports,max_ports=4")
     yield from _socket("control", spec.control_socket)
@@ -111,7 +121,8 @@ def _ports(spec: MachineSpec) -> Iterator[str]:
 def _disks(spec: MachineSpec) -> Iterator[str]:
     for disk in spec.disks:
         yield from ("-blockdev", json.dumps(block_node(disk), separators=(",", ":")))
-        yield from _device(spec, "virtio-blk", f"drive={disk.serial},serial={disk.serial}")
+        device = f"drive={disk.serial},serial={disk.serial}"
+        yield from _device(spec, "virtio-blk", device if disk.read_only else f"{device},{FAILED}")
 
 
 def block_node(disk: Disk) -> dict[str, object]:
