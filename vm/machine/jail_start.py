@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from vm.errors import HostLacks
 from vm.machine import argv, jail, jail_check
 from vm.machine.process import Process, parent, spawn
+from vm.steps import reached
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -50,6 +51,7 @@ async def start(spec: MachineSpec, program: str, place: jail.Jail) -> Process:
         raise
     finally:
         os.close(saying)
+    reached("boot.jailed")
     return await _inmate(guard, listening)
 
 

@@ -15,6 +15,7 @@ from vm.errors import BootFailed, HostLacks, ImageMissing, LinkLost, NotStopped,
 from vm.machine import argv, console, disks, jail_start, ssh
 from vm.machine.process import Process, spawn, start_time
 from vm.machine.qmp import Qmp, QmpRefused
+from vm.steps import reached
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -65,6 +66,7 @@ class Machine:
         """
         process = await _launch(spec)
         started = start_time(process.pid)
+        reached("boot.spawned")
         try:
             qmp = await _first_answer(process, spec, deadline_s)
         except BaseException:
@@ -81,11 +83,16 @@ class Machine:
     ) -> Machine:
         """Take over a machine that another process started.
 
-        Raises MachineGone if it has ended, LinkLost if it runs and does not answer QMP.
+        It may have been started a moment ago, so its monitor is waited for. Raises MachineGone if
+        it has ended, LinkLost if it runs and does not answer QMP.
         """
         process = _hold(pid, start_time)
         try:
-            qmp = await Qmp.connect(spec.qmp_socket, deadline_s)
+            qmp = await _answer(process, spec, deadline_s)
+            if qmp is None and process.running:
+                raise LinkLost(f"QEMU did not answer QMP within {deadline_s:g} s.")
+            if qmp is None:
+                raise MachineGone(f"The machine (process {pid}) has ended.")
         except BaseException:
             process.close()
             raise
@@ -219,6 +226,16 @@ def _hold(pid: int, started: int) -> Process:
 
 
 async def _first_answer(process: Process, spec: MachineSpec, deadline_s: float) -> Qmp:
+    qmp = await _answer(process, spec, deadline_s)
+    if qmp is not None:
+        return qmp
+    if not process.running:
+        raise _ended_early(spec)
+    raise BootFailed(f"QEMU did not answer within {deadline_s:g} s.", _where(spec))
+
+
+async def _answer(process: Process, spec: MachineSpec, deadline_s: float) -> Qmp | None:
+    """Return the monitor of a QEMU that may only just have begun; None when it says nothing."""
     until = time.monotonic() + deadline_s
     while process.running and time.monotonic() < until:
         if spec.qmp_socket.exists():
@@ -226,9 +243,7 @@ async def _first_answer(process: Process, spec: MachineSpec, deadline_s: float) 
             with contextlib.suppress(LinkLost):
                 return await Qmp.connect(spec.qmp_socket, max(0.1, until - time.monotonic()))
         await process.ends_within(POLL_S)
-    if not process.running:
-        raise _ended_early(spec)
-    raise BootFailed(f"QEMU did not answer within {deadline_s:g} s.", _where(spec))
+    return None
 
 
 def _ended_early(spec: MachineSpec) -> VMError:
@@ -241,6 +256,21 @@ def _ended_early(spec: MachineSpec) -> VMError:
 
 def _where(spec: MachineSpec) -> str:
     return f"Run: cloche doctor; the logs are {spec.log} and {spec.console}."
+
+
+async def end_process(pid: int, started: int) -> None:
+    """End a machine that nobody has taken over, by signals alone. Raises NotStopped.
+
+    Nothing happens when the process has ended, or when its pid is another program's by now.
+    """
+    try:
+        process = _hold(pid, started)
+    except MachineGone:
+        return
+    try:
+        await _end(process)
+    finally:
+        process.close()
 
 
 async def _end(process: Process) -> None:
