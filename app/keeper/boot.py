@@ -79,6 +79,9 @@ class Workshop:
     def _snapshot(self) -> tuple[str, ...]:
         from snapshot.capture import CaptureOptions, take_snapshot
 
+        if not self._record.workspace:
+            empty = private_folder(self._folder / "empty")
+            return take_snapshot(empty, self._folder, CaptureOptions()).notices
         limits = self._record.limits
         options = CaptureOptions(
             own_folders=(self._paths.state, self._paths.data, self._paths.runtime),

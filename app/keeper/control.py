@@ -26,9 +26,10 @@ from app.client.terminal import PaneClient
 from app.copy_stream import COPY_SUBSYSTEM
 from app.errors import EXIT_NOT_FOUND, AppError
 from app.keeper.carrying import NO_STATUS, ClientSession, carry
-from app.keeper.guest_program import login_words, shell_words
+from app.keeper.guest_program import HOME, login_words, place_of, shell_words
 from app.keeper.peers import PeerListener
 from app.keeper.subsystem import serve_subsystem
+from app.programs import ROOT_VARIABLE, WORDS_VARIABLE
 from app.protocol import SUBSYSTEM
 from vm.errors import VMError
 
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
     from asyncssh.channel import SSHChannel
 
     from app.keeper.guest_files import GuestFiles
-    from app.keeper.guest_program import GuestProgram
+    from app.keeper.guest_program import GuestProgram, Place
     from app.keeper.subsystem import Service
 
 log = logging.getLogger(__name__)
@@ -63,7 +64,12 @@ class GuestPrograms(Protocol):
     """What the control server needs of the machine."""
 
     async def open_process(
-        self, argv: tuple[str, ...], *, root: bool, term: tuple[str, int, int] | None
+        self,
+        argv: tuple[str, ...],
+        *,
+        root: bool,
+        term: tuple[str, int, int] | None,
+        place: Place = HOME,
     ) -> GuestProgram:
         """Start a program in the agent's world with open streams."""
         ...
@@ -217,7 +223,7 @@ class ControlServer:
             process.exit(NO_STATUS)
 
     async def _serve_process(self, process: Process, user: str) -> int:
-        root = user == GUEST_ROOT or process.env.get("CLOCHE_ROOT") == "1"
+        root = user == GUEST_ROOT or process.env.get(ROOT_VARIABLE) == "1"
         if process.subsystem == "sftp":
             return await self._guest_files(process, root)
         if process.subsystem == COPY_SUBSYSTEM:
@@ -238,7 +244,8 @@ class ControlServer:
 
     async def _program(self, process: Process, argv: tuple[str, ...], root: bool) -> int:
         term = (process.term_type, *process.term_size[:2]) if process.term_type else None
-        guest = await self._programs.open_process(argv, root=root, term=term)
+        place = place_of(process.env)
+        guest = await self._programs.open_process(argv, root=root, term=term, place=place)
         try:
             return await carry(process, guest)
         finally:
@@ -270,7 +277,7 @@ class ControlServer:
 def _words(process: Process) -> tuple[str, ...]:
     """Return what to run: Cloche's own clients send words, all others a line for the shell."""
     command = process.command or ""
-    if process.env.get("CLOCHE_ARGV") != "1":
+    if process.env.get(WORDS_VARIABLE) != "1":
         return shell_words(command)
     try:
         return tuple(shlex.split(command))

@@ -10,19 +10,23 @@ import asyncio
 import contextlib
 import logging
 import shlex
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 import asyncssh
+import msgspec
 
 from app.errors import AppError
 from app.keeper.agent_terminal import ENVIRONMENT
+from app.programs import CWD_VARIABLE, ENV_VARIABLE
 from vm.errors import GuestProtocol, LinkLost
 from vm.machine import guest_exec
 from vm.machine.commands import SIGNALS, enter_words
 from vm.machine.ending import ended
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from vm.machine.commands import Process
 
 log = logging.getLogger(__name__)
@@ -47,6 +51,29 @@ def shell_words(command: str) -> tuple[str, ...]:
 def login_words() -> tuple[str, ...]:
     """Return the argument vector of an interactive login shell."""
     return ("sh", "-c", f"{FIND_SHELL} -l; exec sh -l")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a program starts in the guest, and what is in its environment besides the usual."""
+
+    cwd: str = "/workspace"
+    env: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+HOME: Final = Place()
+
+
+def place_of(asked: Mapping[str, str]) -> Place:
+    """Return what Cloche's own clients say in their channel's environment (`app.programs`).
+
+    Raises AppError `usage` for what makes no sense.
+    """
+    try:
+        env = msgspec.json.decode(asked.get(ENV_VARIABLE, "{}"), type=dict[str, str])
+    except msgspec.MsgspecError as error:
+        raise AppError("usage", f"The environment makes no sense: {error}.") from error
+    return Place(asked.get(CWD_VARIABLE, HOME.cwd), env)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +107,7 @@ async def start(
     *,
     root: bool,
     term: tuple[str, int, int] | None,
+    place: Place = HOME,
 ) -> GuestProgram:
     """Run a program in the agent's world; with `term` (type, columns, rows) on a terminal.
 
@@ -87,7 +115,7 @@ async def start(
     AppError `usage` for what no argument vector can hold.
     """
     environment = ENVIRONMENT if term is None else ENVIRONMENT | {"TERM": term[0]}
-    command = guest_exec.Command(argv, root=root, env=environment)
+    command = guest_exec.Command(argv, root=root, cwd=place.cwd, env={**environment, **place.env})
     try:
         words = enter_words(command)
     except ValueError as error:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import asyncssh
 
-from app.files import read_regular
+from app.files import delete_session, read_regular
 from app.keeper.control import ControlServer
-from app.keeper.keeper import Keeper
 from app.keeper.pane import PaneServer
+from app.keeper.sandbox import keeper_of
 from app.keeper.service import KeeperService
 from app.keeper.terminal_record import TerminalRecord
 from app.records import read_session
@@ -19,6 +19,7 @@ from app.records import read_session
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from app.keeper.keeper import Keeper
     from app.paths import Paths
 
 log = logging.getLogger(__name__)
@@ -35,7 +36,8 @@ class House:
         sockets = paths.sockets(record.id)
         self._quit = asyncio.Event()
         self._terminal = TerminalRecord(folder, record.columns, record.rows)
-        self._keeper = Keeper(paths, folder, self._terminal)
+        self._folder, self._sockets = folder, sockets
+        self._keeper = keeper_of(record, paths, folder, self._terminal)
         service = KeeperService(self._keeper, self.quit)
         self._pane = PaneServer(
             sockets / "pane.sock", self._terminal, _Keys(self._keeper, self._terminal)
@@ -56,15 +58,21 @@ class House:
             self._keeper.begin()
         else:
             await self._keeper.wake()
+            if self._keeper.record.sandbox:
+                self.quit()  # it belonged to a client of an earlier keeper
         self._pane.start()
         self._control.start()
         try:
             await self._until_idle(idle_s)
         finally:
+            # a client that waits for the end of a sandbox sees its folder go, so that goes last
+            over = await self._keeper.leave()
             await self._control.close()
             await self._pane.close()
             await self._keeper.close()
             self._terminal.close()
+            if over:
+                delete_session(self._folder, self._sockets)
             log.info("the keeper ends")
 
     async def _until_idle(self, idle_s: float) -> None:
@@ -76,7 +84,7 @@ class House:
                     await self._quit.wait()
                 return
             except TimeoutError:
-                if self._keeper.busy or self._control.clients or self._pane.clients:
+                if self._keeper.stays or self._control.clients or self._pane.clients:
                     needed = loop.time()
 
 

@@ -92,6 +92,15 @@ class Keeper:
         begun = self._begun is not None and not self._begun.done()
         return self._shift is not None or begun or self._life.locked()
 
+    @property
+    def stays(self) -> bool:
+        """Whether the keeper must stay though no client is connected."""
+        return self.busy
+
+    async def leave(self) -> bool:
+        """Make ready to go; True when the session shall go, too."""
+        return False
+
     async def wake(self) -> None:
         """Find out how things are: adopt a running machine, or say what became of it."""
         state = self.ledger.state

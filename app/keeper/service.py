@@ -13,6 +13,7 @@ from app.keeper import guest_program
 from app.keeper.agent_terminal import ENVIRONMENT
 from app.keeper.copying import Copies
 from app.keeper.guest_files import GuestFiles
+from app.keeper.guest_program import HOME
 from app.keeper.prompts import clean_prompt
 from app.keeper.threads import in_thread
 from app.protocol import (
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     import asyncssh
 
     from app.keeper.carrying import ClientSession
-    from app.keeper.guest_program import GuestProgram
+    from app.keeper.guest_program import GuestProgram, Place
     from app.keeper.keeper import Keeper
     from app.protocol import Event
 
@@ -120,7 +121,8 @@ class KeeperService:
                 known = AppError("usage", f"Bad parameters for '{method}': {error}")
             if known is None:
                 log.exception("the method %s failed by a fault of Cloche's own", method)
-                known = AppError("internal", f"Cloche failed in '{method}'.", "cloche logs ID")
+                hint = f"Read: cloche logs {self._keeper.record.id}"
+                known = AppError("internal", f"Cloche failed in '{method}'.", hint)
             raise known from error
 
     def events(self) -> AsyncIterator[Event]:
@@ -229,8 +231,9 @@ class KeeperService:
         return {}
 
     async def _quit(self, _: msgspec.Raw) -> object:
-        if self._keeper.busy:
-            raise AppError("busy", "The session has a machine.", "Stop it first: cloche stop ID")
+        if self._keeper.stays:
+            hint = f"Stop it first: cloche stop {self._keeper.record.id}"
+            raise AppError("busy", "The session has a machine.", hint)
         self._quit_now()
         return {}
 
@@ -238,10 +241,16 @@ class KeeperService:
         return await self._keeper.links().ssh()
 
     async def open_process(
-        self, argv: tuple[str, ...], *, root: bool, term: tuple[str, int, int] | None
+        self,
+        argv: tuple[str, ...],
+        *,
+        root: bool,
+        term: tuple[str, int, int] | None,
+        place: Place = HOME,
     ) -> GuestProgram:
         """Start a program in the agent's world with open streams. Raises LinkLost."""
-        return await guest_program.start(await self._ssh(), argv, root=root, term=term)
+        ssh = await self._ssh()
+        return await guest_program.start(ssh, argv, root=root, term=term, place=place)
 
     async def open_files(self, *, root: bool) -> GuestFiles:
         """Start sftp in the agent's world. Raises LinkLost."""

@@ -70,7 +70,7 @@ class Shift:
         """Begin to carry and to mirror; with `adopted` find out first where things stand."""
         jobs = (self.room.watch(), self._mirror(), self._carry(adopted), self.forwards.restore())
         for job in jobs:
-            self._tasks.append(asyncio.get_running_loop().create_task(_logged(job)))
+            self._tasks.append(asyncio.get_running_loop().create_task(logged(job)))
 
     async def end(self) -> None:
         """Stop carrying and mirroring; the machine is not touched."""
@@ -162,7 +162,8 @@ class Shift:
                 await asyncio.sleep(ADOPT_RETRY_S)
 
 
-async def _logged(job: Coroutine[object, object, None]) -> None:
+async def logged(job: Coroutine[object, object, None]) -> None:
+    """Do a job that ends with its task; what ends it before is written down."""
     try:
         await job
     except Exception:  # a loop that dies silently would leave a session that looks alive

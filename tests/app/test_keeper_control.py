@@ -11,6 +11,7 @@ import pytest
 from app.client.connection import Connection, connect, new_host_key, open_subsystem
 from app.errors import AppError
 from app.keeper.control import ControlServer
+from app.keeper.guest_program import HOME
 from app.protocol import Event, SessionInfo
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
     from app.keeper.carrying import ClientSession
     from app.keeper.guest_files import GuestFiles
-    from app.keeper.guest_program import GuestProgram
+    from app.keeper.guest_program import GuestProgram, Place
 
 INFO = SessionInfo("0000000000", "n", "shell", "running", "/w", "tcg", 0.0)
 BLOB = "ab" + "0" * 62
@@ -47,7 +48,12 @@ class FakeKeeper:
             yield await self.news.get()
 
     async def open_process(
-        self, argv: tuple[str, ...], *, root: bool, term: tuple[str, int, int] | None
+        self,
+        argv: tuple[str, ...],
+        *,
+        root: bool,
+        term: tuple[str, int, int] | None,
+        place: Place = HOME,
     ) -> GuestProgram:
         raise AppError("not-running", "There is no machine.")
 

@@ -64,9 +64,14 @@ class Service:
         yield  # type: ignore[misc]
 
     async def open_process(
-        self, argv: tuple[str, ...], *, root: bool, term: tuple[str, int, int] | None
+        self,
+        argv: tuple[str, ...],
+        *,
+        root: bool,
+        term: tuple[str, int, int] | None,
+        place: guest_program.Place = guest_program.HOME,
     ) -> GuestProgram:
-        return await guest_program.start(self._ssh, argv, root=root, term=term)
+        return await guest_program.start(self._ssh, argv, root=root, term=term, place=place)
 
     async def open_files(self, *, root: bool) -> GuestFiles:
         raise AppError("not-running", "There is no machine.")
