@@ -1,16 +1,26 @@
 """Facts about processes: which one is alive, and whether it is still the same one.
 
-A pid alone proves nothing, for numbers are used again; pid and start time together do.
+A pid alone proves nothing, for numbers are used again; pid and start time together do, as long as
+the host runs. After a reboot both may come again, so what is written down bears the boot's id.
 """
 
 from __future__ import annotations
 
 import fcntl
 import os
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import Final
 
-if TYPE_CHECKING:
-    from pathlib import Path
+BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
+"""The kernel's name for the time since the host was started (random(4))."""
+
+
+def boot_id() -> str:
+    """Return the name of this boot of the host; empty where the kernel gives none."""
+    try:
+        return BOOT_ID.read_text("ascii").strip()
+    except OSError:
+        return ""
 
 
 def start_time(pid: int) -> int:

@@ -16,7 +16,7 @@ import msgspec
 from app.agents import Agent  # noqa: TC001 - msgspec reads the annotation
 from app.errors import AppError, is_full
 from app.files import overwrite, read_regular, write_atomic
-from app.processes import alive, lock_held
+from app.processes import alive, boot_id, lock_held
 from app.protocol import AgentState, Counts, SessionInfo, SessionState
 
 if TYPE_CHECKING:
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 FORMAT = 1
 """Version of both files."""
 
+KEEPER_LOCK: Final = "keeper.lock"
+QEMU_LOG: Final = "qemu.log"
 IMAGE_DIGEST: Final = "image.digest"
 """The session's file that names the version of the image it boots from, once it was prepared."""
 
@@ -39,7 +41,9 @@ LIVE_STATES: frozenset[str] = frozenset({"running", "paused", "stopping"})
 
 
 LOST: Final = "The machine ended without being told to."
+REBOOTED: Final = "The host was started anew, and the machine with it was gone."
 INTERRUPTED: Final = "Cloche was ended while the session started."
+LEFT: Final = "Cloche was ended while the session was being stopped."
 
 
 def lost_hint(session: str) -> str:
@@ -87,20 +91,29 @@ class SessionRecord(msgspec.Struct, frozen=True):
 
 
 class Process(msgspec.Struct, frozen=True):
-    """A process named for good: its pid and its start time in ticks since boot."""
+    """A process named for good: its pid, its start time in ticks since boot, and which boot."""
 
     pid: int
     start_time: int
+    boot: str = ""
+    """Empty in records of an earlier Cloche, which are taken to be of this boot."""
+
+    @classmethod
+    def here(cls, pid: int, start_time: int) -> Process:
+        """Name a process that runs now."""
+        return cls(pid, start_time, boot_id())
 
     @property
     def alive(self) -> bool:
         """Whether it still runs."""
-        return alive(self.pid, self.start_time)
+        return self.boot in ("", boot_id()) and alive(self.pid, self.start_time)
 
 
 class StateRecord(msgspec.Struct, frozen=True):
     """How a session last was, in the keeper's word."""
 
+    name: str = ""
+    """What the session is called since it was renamed; empty: what its record says."""
     state: SessionState = "starting"
     agent_state: AgentState = "starting"
     accelerator: str = ""
@@ -186,27 +199,57 @@ def read_state(folder: Path) -> StateRecord:
         return StateRecord()
 
 
+def find_machine(folder: Path) -> Process | None:
+    """Return a session's machine that nobody has noted: its starter may have died before it could.
+
+    Looks through all processes, some ten milliseconds.
+    """
+    from vm.machine.strays import inmost, machine_processes
+
+    found = inmost(machine_processes(folder / QEMU_LOG))
+    return Process.here(found.pid, found.start_time) if found else None
+
+
+def lost_message(machine: Process | None) -> str:
+    """Say why a machine is lost: the host went down, or only QEMU."""
+    other_boot = machine is not None and machine.boot not in ("", boot_id())
+    return REBOOTED if other_boot else LOST
+
+
 def truth(folder: Path, state: StateRecord) -> StateRecord:
     """Correct a recorded state by facts: a dead QEMU is lost, a start without keeper failed."""
     running = state.machine is not None and state.machine.alive
     if state.state in LIVE_STATES and not running:
+        if state.state == "stopping" and lock_held(folder / KEEPER_LOCK):
+            return state  # its keeper ended it, and is about to say so
+        message, hint = lost_message(state.machine), lost_hint(folder.name)
         return msgspec.structs.replace(
-            state, state="lost", message=LOST, hint=lost_hint(folder.name), machine=None
+            state, state="lost", message=message, hint=hint, machine=None
         )
-    if state.state == "starting" and not lock_held(folder / "keeper.lock"):
-        if running:
-            return state
-        return msgspec.structs.replace(
-            state, state="failed", message=INTERRUPTED, hint=interrupted_hint(folder.name)
-        )
-    return state
+    if state.state not in ("starting", "stopping") or lock_held(folder / KEEPER_LOCK):
+        return state
+    return _without_keeper(folder, state, running)
+
+
+def _without_keeper(folder: Path, state: StateRecord, running: bool) -> StateRecord:
+    """Say what is true of a start or a stop whose keeper has died in the middle of it."""
+    name = folder.name
+    if state.state == "stopping":
+        hint = f"Go on with it: cloche stop {name}"
+        return msgspec.structs.replace(state, message=LEFT, hint=hint)
+    if running or find_machine(folder) is not None:
+        hint = f"Go on with it: cloche resume {name}"
+        return msgspec.structs.replace(state, message=INTERRUPTED, hint=hint)
+    return msgspec.structs.replace(
+        state, state="failed", message=INTERRUPTED, hint=interrupted_hint(name)
+    )
 
 
 def session_info(record: SessionRecord, state: StateRecord) -> SessionInfo:
     """Join both records to what clients see."""
     return SessionInfo(
         id=record.id,
-        name=record.name,
+        name=state.name or record.name,
         agent=record.agent.name,
         state=state.state,
         workspace=record.workspace,
