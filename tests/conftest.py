@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import HealthCheck, settings
 from pytest_textual_snapshot import SVGImageExtension
 
 if TYPE_CHECKING:
@@ -12,6 +13,10 @@ if TYPE_CHECKING:
 
 # The plugin's own extension saves `.raw` with a newer syrupy, and then nobody can look at it.
 SVGImageExtension.file_extension = "svg"
+
+# On a busy machine a slow example is no failure, a wrong one is.
+settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("unhurried")
 
 UNWANTED = ("NO_COLOR", "COLORTERM", "CLOCHE_ASCII", "CLOCHE_THEME", "TEXTUAL", "COLUMNS", "LINES")
 

@@ -33,7 +33,7 @@ async def test_a_connection_that_nobody_serves_any_more_is_closed(
     listener = PeerListener(tmp_path / "s", serve)
     listener.start()
     reader, writer = await asyncio.open_unix_connection(tmp_path / "s")
-    assert await asyncio.wait_for(reader.read(), 5) == b""
+    assert await asyncio.wait_for(reader.read(), 30) == b""
     assert len(closing) == 1
     await closing[0]
     assert not served

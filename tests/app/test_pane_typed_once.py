@@ -27,7 +27,7 @@ class Keyboard:
         self.news.set()
 
     async def until(self, text: bytes) -> None:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             while text not in self.typed:
                 self.news.clear()
                 await self.news.wait()
@@ -40,7 +40,7 @@ class Keyboard:
 
 
 async def heard(reader: asyncio.StreamReader, kind: int) -> bytes:
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         while True:
             found, payload = await frames.read_frame(reader)
             if found == kind:

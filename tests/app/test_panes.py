@@ -14,7 +14,7 @@ import pytest
 from app.errors import AppError
 from app.ui.panes import PaneHub
 from tests.doubles.pane_server import PaneServer
-from tests.doubles.pane_watch import Watcher, hub_of
+from tests.doubles.pane_watch import Watcher, hub_of, spare_of
 from vm.errors import HostLacks
 from vm.terminal.palette import TerminalPalette
 
@@ -90,7 +90,7 @@ async def test_titles_bells_and_clipboard_are_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSEGV, signal.SIGSTOP])
-async def test_a_dead_worker_is_replaced_and_the_screen_is_back_within_a_second(
+async def test_a_dead_worker_is_replaced_at_once_and_the_screen_is_back(
     how: signal.Signals, tmp_path: Path
 ) -> None:
     async with PaneServer(tmp_path / "s", SHELL) as server, hub_of() as hub:
@@ -102,16 +102,15 @@ async def test_a_dead_worker_is_replaced_and_the_screen_is_back_within_a_second(
         before = watcher.lines()
         pid = pane.worker_pid
         assert pid is not None
+        spare = await spare_of(hub)
         watcher.states.clear()
-        begin = asyncio.get_running_loop().time()
         os.kill(pid, how)
         if how == signal.SIGSTOP:  # a worker that hangs is ended by whoever notices
             os.kill(pid, signal.SIGKILL)
         await watcher.until(lambda: watcher.states[-1:] == ["live"])
         await watcher.until(lambda: watcher.lines() == before)
-        assert asyncio.get_running_loop().time() - begin < 1
         assert watcher.states == ["restarting", "live"]
-        assert pane.worker_pid != pid
+        assert pane.worker_pid == spare
         type_line(pane, "echo still here")
         await watcher.shows("still here")
         assert server.connections == 2

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from app.ui import pane_talk
 from app.ui.pane import Pane
 from app.ui.pane_talk import SHARE
 from tests.doubles.pane_server import PaneServer
-from tests.doubles.pane_watch import Watcher, hub_of
+from tests.doubles.pane_watch import DEADLINE, Watcher, hub_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -19,6 +20,10 @@ if TYPE_CHECKING:
     from app.ui.pane_strips import StripMaker
     from vm.terminal.screen import Frame
     from widgets.terminal_feed import FeedRate
+
+
+FOR_EVER = 800
+"""A share that a pane would wait 40 s for."""
 
 
 async def test_hidden_panes_are_not_drawn_and_come_back_whole(tmp_path: Path) -> None:
@@ -54,26 +59,24 @@ async def test_a_pane_that_is_shown_again_has_its_whole_page_in_one_frame(tmp_pa
 
 
 async def test_a_view_that_is_covered_costs_little_and_paints_at_once_again(
-    tmp_path: Path,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(pane_talk, "UNPAINTED_S", 4 * DEADLINE)
+    monkeypatch.setattr(pane_talk, "UNPAINTED_MAX_S", 4 * DEADLINE)
     async with PaneServer(tmp_path / "s") as server, hub_of() as hub:
         pane = hub.open("one", tmp_path / "s")
         pane.set_rate("focused")
         watcher = Watcher(pane)
         await watcher.enters("live")
         watcher.paints = False
-        loop = asyncio.get_running_loop()
-        until, number, frames = loop.time() + 2.0, 0, watcher.frames
-        while loop.time() < until:
-            number += 1
+        frames = watcher.frames
+        for number in range(200):
             await server.put(b"\r\nline %d" % number)
             await server.until(lambda: server.acked == len(server.record))
-        assert 2 <= watcher.frames - frames <= 5
+        assert watcher.frames - frames <= 1  # the one that waits to be painted
         watcher.paints = True
-        begin = loop.time()
         pane.painted()
-        await watcher.shows(f"line {number}")
-        assert loop.time() - begin < 0.5
+        await watcher.shows("line 199")  # long before the frame's time is over
 
 
 async def test_a_view_that_never_paints_is_served_slowly_and_not_forgotten(tmp_path: Path) -> None:
@@ -93,7 +96,8 @@ async def test_a_view_that_never_paints_is_served_slowly_and_not_forgotten(tmp_p
 async def test_a_pane_that_is_dear_to_draw_takes_its_share_and_not_all_of_the_screen(
     rate: FeedRate, paints: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    show, slow = Pane.show, 0.05
+    show, slow, share = Pane.show, 0.05, SHARE if rate == "visible" else FOR_EVER
+    monkeypatch.setattr(pane_talk, "SHARE", share)
 
     def dear(pane: Pane, frame: Frame, maker: StripMaker) -> bool:
         time.sleep(slow)
@@ -113,12 +117,17 @@ async def test_a_pane_that_is_dear_to_draw_takes_its_share_and_not_all_of_the_sc
             if not paints:
                 pane.painted()  # later than it was told, as a real view does
         taken = time.monotonic() - begin
-        assert taken >= 3 * slow * SHARE if rate == "visible" else taken < 3 * slow * SHARE
+        assert taken >= 3 * slow * share if rate == "visible" else taken < 3 * slow * share
+        monkeypatch.setattr(pane_talk, "SHARE", FOR_EVER)
+        await server.put(b"\r\nmore")
+        await watcher.until(lambda: watcher.frames > frames + 4)
+        frames = watcher.frames
         await server.put(b"\r\nthe end")
+        pane.painted()
         pane.set_rate("focused")
         begin = time.monotonic()
-        await watcher.until(lambda: watcher.frames > frames + 4)
-        assert time.monotonic() - begin < slow * SHARE
+        await watcher.until(lambda: watcher.frames > frames)
+        assert time.monotonic() - begin < slow * FOR_EVER
 
 
 async def test_a_pane_nobody_listens_to_keeps_its_screen(tmp_path: Path) -> None:

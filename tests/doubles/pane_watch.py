@@ -96,6 +96,15 @@ class Watcher:
         await self.until(lambda: self.pane.state == state, seconds)
 
 
+async def spare_of(hub: PaneHub) -> int:
+    """Wait for the worker that is kept ready for the next pane; return its process id."""
+    spare = hub._spare  # pyright: ignore[reportPrivateUsage]
+    assert spare is not None
+    async with asyncio.timeout(DEADLINE):
+        await spare.ready
+    return spare.pid
+
+
 @asynccontextmanager
 async def hub_of(**options: object) -> AsyncGenerator[PaneHub]:
     hub = PaneHub(cache=cache_folder(), launcher=LAUNCHER, **options)  # type: ignore[arg-type]

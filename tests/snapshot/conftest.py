@@ -1,7 +1,4 @@
-"""Property tests run on busy machines: a slow example is no failure, a wrong one is.
-
-Tests that make thousands of small trees work in memory and leave out syncing.
-"""
+"""Tests that make thousands of small trees work in memory and leave out syncing."""
 
 from __future__ import annotations
 
@@ -11,15 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import settings
 
 from snapshot import renameat
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-settings.register_profile("unhurried", deadline=None)
-settings.load_profile("unhurried")
 
 MEMORY = "/dev/shm"
 

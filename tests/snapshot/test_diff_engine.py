@@ -83,6 +83,10 @@ def edited(lines: Sequence[bytes], share: float, seed: int = 1) -> list[bytes]:
     return result
 
 
+CEILING_S = 30
+"""Thirty times and more what an idle core of 2020 needs; a search without a budget takes hours."""
+
+
 def worst(name: str, count: int) -> tuple[list[bytes], list[bytes]]:
     dice = random.Random(2)
     lines = python_file(count)
@@ -105,11 +109,10 @@ def worst(name: str, count: int) -> tuple[list[bytes], list[bytes]]:
     "name", ["different", "reversed", "shuffled", "braces", "scatter", "three symbols"]
 )
 def test_a_hundred_thousand_lines_end_soon(name: str) -> None:
-    """CPU ceilings are several times what an idle core of 2020 needs: 0.6 s at worst."""
     old, new = worst(name, 100_000)
     began = time.process_time()
     blocks = diff(old, new)
-    assert time.process_time() - began < 6
+    assert time.process_time() - began < CEILING_S
     assert rebuild(old, new, blocks) == new
 
 
@@ -121,7 +124,7 @@ def test_lines_without_counterpart_are_set_aside() -> None:
     new = [dice.choice(common) if n % 2 else b"new %d\n" % n for n in range(20_000)]
     began = time.process_time()
     blocks = diff(old, new)
-    assert time.process_time() - began < 6
+    assert time.process_time() - began < CEILING_S
     assert len(blocks) > 3000
 
 
@@ -136,7 +139,7 @@ def test_a_minified_line_is_no_trouble() -> None:
     began = time.process_time()
     assert diff([old], [old + b"y"]) == [Block(0, 1, 0, 1)]
     assert changed_ranges(old.decode(), old.decode() + "y") == ((), ())
-    assert time.process_time() - began < 3
+    assert time.process_time() - began < CEILING_S
 
 
 @given(few, few)

@@ -126,10 +126,15 @@ def test_carriage_returns_and_marks_do_not_shift_spans() -> None:
 
 def test_a_window_deep_in_a_file_is_cheap() -> None:
     text = SAMPLES["python"] * 3000
-    known = highlight_window(text, "python", 0, 1 << 30).checkpoints
     began = time.process_time()
-    highlight_window(text, "python", 20_000, 20_060, known)
-    assert time.process_time() - began < 0.2
+    known = highlight_window(text, "python", 0, 1 << 30).checkpoints
+    whole = time.process_time() - began
+    windows: list[float] = []
+    for first in range(20_000, 20_500, 100):
+        began = time.process_time()
+        highlight_window(text, "python", first, first + 60, known)
+        windows.append(time.process_time() - began)
+    assert min(windows) < whole / 8  # usually a ninetieth
 
 
 def test_values_pass_between_processes() -> None:

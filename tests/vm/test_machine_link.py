@@ -148,7 +148,7 @@ async def test_a_full_queue_of_callers_is_waited_for(tmp_path: Path) -> None:
     await asyncio.sleep(0)
     assert not waiting.done()
     server.accept()[0].close()
-    await asyncio.wait_for(waiting, 5.0)
+    await asyncio.wait_for(waiting, 30.0)
     second.getpeername()
     for one in (first, second, server):
         one.close()

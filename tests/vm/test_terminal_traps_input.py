@@ -83,14 +83,14 @@ def memory() -> int:
         return int(file.read().split()[1]) * 4096
 
 
-def test_a_thousand_resizes_take_less_than_a_second_of_processor() -> None:
+def test_a_thousand_resizes_take_little_time_and_memory() -> None:
     terminal = engine(120, 40)
     terminal.feed("some 漢字 text with é and 👍 in it\r\n".encode() * 100)
     begin = time.process_time()
     before = memory()
     for step in range(1000):
         terminal.resize(20 + step * 37 % 180, 5 + step * 17 % 60)
-    assert time.process_time() - begin < 3
+    assert time.process_time() - begin < 5  # usually 0.05
     assert memory() - before < 40 << 20
     assert "text with" in terminal.text(scrollback=True)
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.doubles.outer_pty import outer_pty
 from tests.vm.key_tables import guest, outer
+from widgets.terminal_keys import ESCAPE_DELAY
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -63,18 +63,18 @@ async def test_keys_reach_a_guest_that_asked_for_more(
             assert (row[0], await terminal.gets(row[0], row[column])) == (row[0], row[column])
 
 
-async def test_an_escape_is_with_the_guest_in_twenty_milliseconds(tmp_path: Path) -> None:
-    """Of many tries the best tells what the program adds; the others tell what the machine does."""
+async def test_an_escape_takes_its_wait_and_else_no_longer_than_another_key(tmp_path: Path) -> None:
+    """Both keys in one run: a busy machine holds them up alike."""
     loop = asyncio.get_running_loop()
-    took: list[float] = []
+    took: dict[bytes, list[float]] = {b"x": [], b"\x1b": []}
     async with outer_pty(tmp_path) as terminal:
-        for _ in range(15):
+        for key in (b"x", b"\x1b") * 15:
             terminal.guest.typed.clear()
             begin = loop.time()
-            await terminal.type(b"\x1b")
-            await terminal.guest.until_typed(b"\x1b")
-            took.append(loop.time() - begin)
-    assert 0.015 <= min(took) <= 0.020 + 0.010 * (os.getloadavg()[0] > 1)
+            await terminal.type(key)
+            await terminal.guest.until_typed(key)
+            took[key].append(loop.time() - begin)
+    assert ESCAPE_DELAY <= min(took[b"\x1b"]) <= ESCAPE_DELAY + max(took[b"x"])
 
 
 async def test_keys_that_come_at_once_and_keys_that_do_not(tmp_path: Path) -> None:
