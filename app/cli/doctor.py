@@ -38,6 +38,7 @@ PROGRAMS: Final = (
     Program("qemu-img", "qemu-utils", "fail", "it makes the guest's disks"),
     Program("mksquashfs", "squashfs-tools", "fail", "it makes snapshots"),
     Program("unsquashfs", "squashfs-tools", "fail", "it reads snapshots"),
+    Program("prlimit", "util-linux", "fail", "it bounds what QEMU takes of this host"),
     Program("mkfs.ext4", "e2fsprogs", "fail", "it makes the guest's disks"),
     Program("mmdebstrap", "mmdebstrap", "warn", "images cannot be built"),
 )

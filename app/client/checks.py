@@ -35,6 +35,7 @@ PACKAGES: Final = {
     "qemu-img": "qemu-utils",
     "mksquashfs": "squashfs-tools",
     "unsquashfs": "squashfs-tools",
+    "prlimit": "util-linux",
 }
 """Programs without which no session starts, and the packages that hold them."""
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 LAUNCHER = Path(__file__).resolve().parents[2] / "cloche.py"
-PROGRAMS = ("qemu-system-x86_64", "qemu-img", "mksquashfs", "unsquashfs")
+PROGRAMS = ("qemu-system-x86_64", "qemu-img", "mksquashfs", "unsquashfs", "prlimit")
 COMMAND_S = 60
 
 

@@ -143,7 +143,7 @@ class TestHost:
         assert (said.status, said.error["code"]) == (5, "host-lacks")
         assert "qemu-system-x86_64" in said.error["message"]
         assert said.error["hint"] == (
-            "Install: sudo apt-get install qemu-system-x86 qemu-utils squashfs-tools"
+            "Install: sudo apt-get install qemu-system-x86 qemu-utils squashfs-tools util-linux"
         )
         assert written() == []
 

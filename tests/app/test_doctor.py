@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 IDS = (
-    *("python", "config", "qemu", "accelerator", "qemu-img", "mksquashfs", "unsquashfs"),
+    *("python", "config", "qemu", "accelerator", "qemu-img", "mksquashfs", "unsquashfs", "prlimit"),
     *("mkfs.ext4", "mmdebstrap", "guest-init", "image", "disk-state", "disk-data", "reflink"),
     *("memory", "sockets", "userns", "jail", "panes", "clock"),
     *("colours", "size", "unicode", "keys", "clipboard"),

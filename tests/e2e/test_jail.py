@@ -70,7 +70,7 @@ async def test_qemu_sees_its_files_and_nothing_else(forked_vm: LabVM) -> None:
     assert set(os.listdir(root)) <= {"dev", "etc", "lib", "lib64", "tmp", "usr", "vm"}
     assert set(os.listdir(root / "etc")) <= {"ld.so.cache"}
     assert set(os.listdir(root / "dev")) == {"null", "urandom"}
-    assert set(os.listdir(root / "usr/bin")) <= {"qemu-system-x86_64", "setpriv"}
+    assert set(os.listdir(root / "usr/bin")) <= {"qemu-system-x86_64", "prlimit", "setpriv"}
     disks = {"base", "ws0", "scratch", "scratch-1", "scratch-2"}
     assert set(os.listdir(root / "vm")) == {"kernel", "initrd", "console", "run", *disks}
     sockets = {"qmp.sock", "port-control.sock", "port-bulk.sock"}

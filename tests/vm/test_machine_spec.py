@@ -48,7 +48,7 @@ s1,process=cloche-vm
 -sandbox
 {SANDBOX}
 -machine
-pc-q35-7.2,usb=off,vmport=off,smbus=off,sata=off
+pc-q35-7.2,usb=off,vmport=off,smbus=off,sata=off,dump-guest-core=off
 -accel
 tcg,thread=multi
 -cpu
@@ -121,9 +121,9 @@ def test_arguments_for_emulation() -> None:
 def _golden_microvm(engine: str, words: str) -> list[str]:
     return _golden(
         GOLDEN_TCG.replace(
-            "-machine\npc-q35-7.2,usb=off,vmport=off,smbus=off,sata=off\n"
+            "-machine\npc-q35-7.2,usb=off,vmport=off,smbus=off,sata=off,dump-guest-core=off\n"
             "-accel\ntcg,thread=multi\n-cpu\nmax\n",
-            f"-machine\nmicrovm,acpi=on,pit=on,pic=on,rtc=on,isa-serial=on\n{engine}"
+            f"-machine\nmicrovm,acpi=on,pit=on,pic=on,rtc=on,isa-serial=on,dump-guest-core=off\n{engine}"
             "-global\nvirtio-mmio.force-legacy=off\n",
         )
         .replace(f"{Q35} extra", f"{words} extra")

@@ -23,8 +23,8 @@ BULK_PORT = "cloche.bulk"
 SANDBOX = "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny"
 
 BOARDS: dict[Board, str] = {
-    "q35": "pc-q35-7.2,usb=off,vmport=off,smbus=off,sata=off",
-    "microvm": "microvm,acpi=on,pit=on,pic=on,rtc=on,isa-serial=on",
+    "q35": "pc-q35-7.2,usb=off,vmport=off,smbus=off,sata=off,dump-guest-core=off",
+    "microvm": "microvm,acpi=on,pit=on,pic=on,rtc=on,isa-serial=on,dump-guest-core=off",
 }
 """The oldest q35 that the oldest allowed QEMU knows, so a saved RAM state fits later versions, and
 `microvm`, which has no versions. What QEMU would choose for itself is written out."""

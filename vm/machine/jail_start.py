@@ -8,16 +8,16 @@ import re
 import signal
 import stat
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from vm.errors import HostLacks
-from vm.machine import argv, jail, jail_check
+from vm.machine import argv, jail, jail_check, rlimits
 from vm.machine.process import Process, parent, spawn
 from vm.steps import reached
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from pathlib import Path
 
     from vm.machine.spec import MachineSpec
 
@@ -41,8 +41,10 @@ async def start(spec: MachineSpec, program: str, place: jail.Jail) -> Process:
     if place.setpriv:
         tenant = jail.lodger(spec, _device_groups(own))
         own = hand_over(own, tenant, spec.console.parent)
-    inmate = [held[0].target.as_posix(), *argv.build(jail.inside(spec))[1:]]
-    words = jail.command(place, inmate, [*held, *own], links=links, tenant=tenant)
+    limiter = jail.File(Path(rlimits.find()), Path(rlimits.find()))
+    bounds = rlimits.words(str(limiter.target), spec.resources, alone=True)
+    inmate = [*bounds, held[0].target.as_posix(), *argv.build(jail.inside(spec))[1:]]
+    words = jail.command(place, inmate, [*held, limiter, *own], links=links, tenant=tenant)
     listening, saying = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
     try:
         guard = Process(spawn(words, spec.log, {jail.INFO: saying}))

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from vm.errors import BootFailed, HostLacks, ImageMissing, LinkLost, NotStopped, VMError
-from vm.machine import argv, console, disks, jail_start, ssh
+from vm.machine import argv, console, disks, jail_start, rlimits, ssh
 from vm.machine.process import Process, spawn, start_time
 from vm.machine.qmp import Qmp, QmpRefused
 from vm.steps import reached
@@ -178,7 +178,8 @@ async def _launch(spec: MachineSpec) -> Process:
     try:
         if spec.jail is not None:
             return await jail_start.start(spec, program, spec.jail)
-        return Process(spawn([program, *arguments[1:]], spec.log))
+        bounds = rlimits.words(rlimits.find(), spec.resources, alone=False)
+        return Process(spawn([*bounds, program, *arguments[1:]], spec.log))
     except ProcessLookupError as error:
         raise _ended_early(spec) from error
     except OSError as error:
