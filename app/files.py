@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
-import shutil
 from typing import TYPE_CHECKING
 
 from app.errors import AppError
@@ -108,16 +107,3 @@ def _unreadable(path: Path, reason: str) -> AppError:
     return AppError(
         "unreadable", f"{path} cannot be read: {reason}.", f"Look at it: ls -l '{path}'"
     )
-
-
-def delete_session(folder: Path, sockets: Path) -> None:
-    """Remove a session's folder and its sockets'; whoever calls it holds the keeper's lock.
-
-    Raises OSError as the system does.
-    """
-    # under a name that is no id it is gone for everybody at once, however long the rest takes
-    doomed = folder.with_name(f".removed-{folder.name}")
-    os.replace(folder, doomed)
-    shutil.rmtree(doomed)
-    with contextlib.suppress(FileNotFoundError):
-        shutil.rmtree(sockets)

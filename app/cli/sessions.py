@@ -11,7 +11,9 @@ import msgspec
 from app.client import fleet
 from app.client.session import SessionClient
 from app.errors import EXIT_DONE, EXIT_FAILED, AppError
+from app.folders import sweep
 from app.paths import Paths
+from app.records import read_state
 
 if TYPE_CHECKING:
     import argparse
@@ -87,9 +89,11 @@ def stop(arguments: argparse.Namespace, output: Output) -> int:
 def rm(arguments: argparse.Namespace, output: Output) -> int:
     """Delete a session."""
     paths = Paths.from_environment()
-    info = fleet.find_session(paths, arguments.session)
-    asyncio.run(fleet.remove_session(paths, info.id, force=arguments.force))
-    output.result({"session": info.id}, lambda: output.line(f"{info.id} removed"))
+    session = arguments.session
+    if session not in sweep(paths):  # else an earlier rm was killed, and this has ended its work
+        session = fleet.find_session(paths, session).id
+        asyncio.run(fleet.remove_session(paths, session, force=arguments.force))
+    output.result({"session": session}, lambda: output.line(f"{session} removed"))
     return EXIT_DONE
 
 
@@ -111,9 +115,27 @@ def note_open(output: Output, info: SessionInfo) -> None:
             output.note(notice)
 
 
-async def _resume(paths: Paths, session_id: str, *, agent: bool) -> None:
+async def _goes_on_already(paths: Paths, session_id: str) -> bool:
+    """Tell whether the session's agent runs, or is being started, without our help.
+
+    Its keeper may just have been started, and go on with what an earlier one had begun; a stop, or
+    the reading of its disk, is waited for.
+    """
     async with await SessionClient.open(paths, session_id) as client:
-        await client.resume(agent=agent)
+        async for event in client.events():
+            read_only = read_state(paths.session(session_id)).maintenance
+            if event.session.state in ("running", "starting") and not read_only:
+                return True
+            if event.session.state not in ("running", "starting", "stopping"):
+                return False
+    return False
+
+
+async def _resume(paths: Paths, session_id: str, *, agent: bool) -> None:
+    going = agent and await _goes_on_already(paths, session_id)
+    async with await SessionClient.open(paths, session_id) as client:
+        if not going:
+            await client.resume(agent=agent)
         goal = SETTLED if agent else SETTLED - {"running"}
         async for event in client.events():
             if event.session.state in ("failed", "lost"):

@@ -18,10 +18,12 @@ from app.client.launch import spawn_keeper, take_lock
 from app.client.session import SessionClient
 from app.config import load_config, tighten
 from app.errors import AppError
-from app.files import delete_session, write_atomic
+from app.files import write_atomic
+from app.folders import delete_session, new_folder, sweep
 from app.forwarding import write_forwards
 from app.paths import private_folder
 from app.wire_text import path_text
+from vm.steps import reached
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -137,23 +139,24 @@ def create(
     `key` is the private half of the record's `control_key`. Returns the id; after an error nothing
     is left.
     """
-    private_folder(paths.state)
-    private_folder(paths.sessions)
+    sweep(paths)
     folder = paths.session(record.id)
-    folder.mkdir(mode=0o700)
-    try:
-        write_atomic(folder / "control_key", key)
-        lock = take_lock(folder)
+    with new_folder(paths, record.id) as draft:
+        write_atomic(draft / "control_key", key)
+        if ports:
+            write_forwards(draft, ports)
+        records.write_record(draft / "state.json", records.StateRecord())
+        records.write_record(draft / "session.json", record)
+        lock = take_lock(draft)
         if lock is None:
             raise AppError("busy", "Somebody holds the new session's lock.", "Try again.")
-        if ports:
-            write_forwards(folder, ports)
-        records.write_record(folder / "state.json", records.StateRecord())
-        records.write_record(folder / "session.json", record)
+    reached("run.placed")
+    try:
         spawn_keeper(folder, lock, ["--start"])
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
+    reached("run.spawned")
     return record.id
 
 
@@ -217,7 +220,10 @@ async def stop_session(paths: Paths, session_id: str) -> None:
 
 
 async def remove_session(paths: Paths, session_id: str, *, force: bool = False) -> None:
-    """Delete a session's folder; refuses while it runs unless `force` (which stops it)."""
+    """Delete a session's folder; refuses while it runs unless `force` (which stops it).
+
+    Raises AppError, and NotStopped when its machine lives on.
+    """
     folder = paths.session(session_id)
     info = records.one_session(folder)
     if info is None and not folder.is_dir():
@@ -232,7 +238,8 @@ async def remove_session(paths: Paths, session_id: str, *, force: bool = False) 
         await stop_session(paths, session_id)
     lock = await _dismiss_keeper(folder, paths)
     try:
-        _check_machine_gone(folder)
+        reached("remove.locked")
+        await _end_machine(folder, force=force)
         await asyncio.to_thread(delete_session, folder, paths.sockets(session_id))
     finally:
         os.close(lock)
@@ -256,14 +263,22 @@ async def _dismiss_keeper(folder: Path, paths: Paths) -> int:
     return lock
 
 
-def _check_machine_gone(folder: Path) -> None:
+async def _end_machine(folder: Path, *, force: bool) -> None:
+    """See to it that no machine of a session runs, noted or not."""
     try:
         machine = records.read_state(folder).machine
     except AppError:
-        return  # a record that cannot be read is what `rm --force` is for
-    if machine is not None and machine.alive:
+        machine = None  # a record that cannot be read is what `rm --force` is for
+    if machine is None or not machine.alive:
+        machine = await asyncio.to_thread(records.find_machine, folder)
+    if machine is None:
+        return
+    if not force:
         raise AppError(
             "not-stopped",
             f"The session's machine still runs as process {machine.pid}.",
-            f"End it: kill {machine.pid}",
+            f"End it with the session: cloche rm --force {folder.name}",
         )
+    from vm.machine.machine import end_process
+
+    await end_process(machine.pid, machine.start_time)

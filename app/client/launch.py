@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final
 
 from app.errors import AppError
+from vm import steps
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,6 +34,7 @@ KEPT_VARIABLES: Final = (
     "XDG_CACHE_HOME",
     "CLOCHE_ACCEL",
     "CLOCHE_JAIL",
+    steps.VARIABLE,
 )
 """Everything that a keeper needs of its starter's environment."""
 

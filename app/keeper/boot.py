@@ -21,6 +21,7 @@ from vm.image import find_built, find_image, scratch_template, write_initrd
 from vm.machine import accel, disks, jail_check
 from vm.machine.identity import Identity
 from vm.machine.spec import Backing, Disk, MachineSpec, Resources
+from vm.steps import reached
 
 if TYPE_CHECKING:
     from app.paths import Paths
@@ -69,9 +70,11 @@ class Workshop:
             with contextlib.suppress(FileNotFoundError):
                 (self._folder / name).unlink()
         notices = await in_thread(self._snapshot)
+        reached("start.snapshot")
         backing = await in_thread(self._backing)
         write_atomic(self._folder / SCRATCH_ID, f"{_ext4_id(backing.path)}\n".encode())
         await disks.create_overlay(self._folder / SCRATCH, backing)
+        reached("start.disk")
         Identity.new().save(self._folder / IDENTITY)
         write_atomic(self._folder / IMAGE_DIGEST, f"{image.digest}\n".encode())
         return notices

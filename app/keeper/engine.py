@@ -45,7 +45,7 @@ class Engine:
     @property
     def process(self) -> Process:
         """QEMU's process."""
-        return Process(self.machine.pid, self.machine.start_time)
+        return Process.here(self.machine.pid, self.machine.start_time)
 
     async def answer(self, deadline_s: float) -> None:
         """Return when the guest answers. Raises BootFailed when it does not or the machine ends."""

@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING
 
 import asyncssh
 
-from app.files import delete_session, read_regular
+from app.files import read_regular
+from app.folders import delete_session
 from app.keeper.control import ControlServer
 from app.keeper.pane import PaneServer
 from app.keeper.sandbox import keeper_of
 from app.keeper.service import KeeperService
 from app.keeper.terminal_record import TerminalRecord
 from app.records import read_session
+from vm.steps import reached
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -54,6 +56,7 @@ class House:
 
     async def run(self, *, start: bool, idle_s: float) -> None:
         """Serve until nobody needs this keeper."""
+        reached("keeper.up")
         if start:
             self._keeper.begin()
         else:
@@ -73,6 +76,7 @@ class House:
             self._terminal.close()
             if over:
                 delete_session(self._folder, self._sockets)
+            reached("keeper.leaves")
             log.info("the keeper ends")
 
     async def _until_idle(self, idle_s: float) -> None:

@@ -13,15 +13,17 @@ from typing import TYPE_CHECKING, Final
 
 from app.errors import AppError, app_error, not_running
 from app.keeper.boot import Workshop
-from app.keeper.engine import adopt, boot_guest, orphan, start_machine
+from app.keeper.engine import boot_guest, start_machine
 from app.keeper.ledger import Ledger
 from app.keeper.shift import Shift
 from app.keeper.threads import end_tasks
 from app.keeper.tree import Tree
-from app.records import INTERRUPTED, LOST, Process, interrupted_hint, lost_hint, truth
+from app.keeper.waking import Waker
+from app.records import LOST, Process, lost_hint
 from snapshot.errors import SnapshotError
 from vm.errors import NotStopped, VMError
 from vm.machine.jail_check import OPEN
+from vm.steps import reached
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -56,6 +58,7 @@ class Keeper:
         self._machine_sockets = paths.machine_sockets(self.record.id)
         self._terminal = terminal
         self._workshop = Workshop(paths, self.record, folder)
+        self._waker = Waker(self.ledger, self.tree, self._workshop, self)
         self._life = asyncio.Lock()
         self._begun: asyncio.Task[None] | None = None
         self._shift: Shift | None = None
@@ -82,6 +85,7 @@ class Keeper:
         return self._running().forwards
 
     def _running(self) -> Shift:
+        self._waker.refuse_deaf()
         if self._shift is None:
             raise not_running(self.record.id, self.ledger.state.state)
         return self._shift
@@ -90,7 +94,8 @@ class Keeper:
     def busy(self) -> bool:
         """Whether there is a machine, or one is being started or ended."""
         begun = self._begun is not None and not self._begun.done()
-        return self._shift is not None or begun or self._life.locked()
+        deaf = self._waker.deaf is not None
+        return self._shift is not None or begun or deaf or self._life.locked()
 
     @property
     def stays(self) -> bool:
@@ -103,49 +108,24 @@ class Keeper:
 
     async def wake(self) -> None:
         """Find out how things are: adopt a running machine, or say what became of it."""
-        state = self.ledger.state
-        if state.prepared:
-            await self.tree.open()
-            self.ledger.change(open_units=await self.tree.open_units())
-        process = state.machine if state.machine is not None and state.machine.alive else None
-        process = process or await orphan(self._machine_sockets / "qmp.sock")
-        if process is not None:
-            await self._adopt(process)
-            return
-        found = truth(self.ledger.folder, state)
-        if found.state == "starting":  # `truth` sees that a keeper lives: it is this one
-            self._interrupted()
-        else:
-            self.ledger.change(
-                state=found.state,
-                message=found.message,
-                fault=found.fault,
-                hint=found.hint,
-                machine=None,
-            )
-        await self._show_end()
+        await self._waker.wake()
 
-    def _interrupted(self) -> None:
-        hint = interrupted_hint(self.record.id)
-        self.ledger.change(state="failed", message=INTERRUPTED, hint=hint, machine=None)
+    def await_guest(self, engine: Engine) -> None:
+        """Go on with a start that an earlier keeper had begun."""
+        self._go_on(engine, self._await_guest)
 
-    async def _adopt(self, process: Process) -> None:
-        self.ledger.journal.write("adopt", f"process {process.pid}")
-        self.ledger.change(machine=process)
-        engine = await adopt(self._workshop, process, self.ledger.state.accelerator or "tcg")
-        if engine is None:
-            self.ledger.change(
-                state="lost", machine=None, message=LOST, hint=lost_hint(self.record.id)
-            )
-        elif not self.ledger.state.prepared:  # killed before anything was in it
-            await engine.stop()
-            self._interrupted()
-        elif self.ledger.state.maintenance:
-            self._go_on(engine, self._read_disk)
-        elif self.ledger.state.state == "starting":
-            self._go_on(engine, self._await_guest)
-        else:
-            self._work(self._new_shift(engine), adopted=True)
+    def read_on(self, engine: Engine) -> None:
+        """Go on reading a disk for which an earlier keeper had started a machine."""
+        self._go_on(engine, self._read_disk)
+
+    def work_on(self, engine: Engine) -> None:
+        """Carry and mirror a machine that an earlier keeper had started."""
+        self._work(self._new_shift(engine), adopted=True)
+
+    def stop_on(self, engine: Engine) -> None:
+        """Go on with a stop that an earlier keeper had begun: its agent is frozen already."""
+        self._shift = self._new_shift(engine)
+        self._end_in_background()
 
     def _go_on(self, engine: Engine, job: Callable[[Engine], Awaitable[None]]) -> None:
         """Take up in the background what an earlier keeper had begun with its machine."""
@@ -161,7 +141,7 @@ class Keeper:
 
     async def _await_guest(self, engine: Engine) -> None:
         await engine.answer(ADOPT_S)
-        self._work(self._new_shift(engine), adopted=True)
+        self.work_on(engine)
 
     def begin(self, *, agent: bool = True) -> None:
         """Start the machine in the background. Raises AppError `busy` when there is one."""
@@ -182,6 +162,7 @@ class Keeper:
             agent_started=0.0,
             agent_ended=0.0,
         )
+        reached("start.begun")
         work = self._bring_to_an_end(partial(self._start, agent))
         self._begun = asyncio.get_running_loop().create_task(work)
 
@@ -214,20 +195,25 @@ class Keeper:
         if not self.ledger.state.prepared:
             notices = await self._workshop.prepare()
             self.ledger.change(prepared=True, notices=(*self.ledger.state.notices, *notices))
+            reached("start.prepared")
         await self.tree.open()
 
     async def _boot(self, agent: bool, jail: Jail | None) -> None:
         machinery = await self._workshop.machinery(jail)
+        reached("boot.machinery")
         machine = await start_machine(machinery)
+        reached("boot.answers")
         notices = self.ledger.state.notices
         if machinery.notice and machinery.notice not in notices:
             notices = (*notices, machinery.notice)
         self.ledger.change(
-            machine=Process(machine.pid, machine.start_time),
+            machine=Process.here(machine.pid, machine.start_time),
             accelerator=machinery.spec.accelerator,
             notices=notices,
         )
+        reached("boot.noted")
         engine = await boot_guest(machine, machinery)
+        reached("boot.guest")
         self.ledger.change(boot_ms=engine.boot_ms)
         await self._or_stop(engine, self._start_agent if agent else self._read_disk)
 
@@ -242,10 +228,13 @@ class Keeper:
 
     async def _read_disk(self, engine: Engine) -> None:
         self.ledger.change(state="running")
+        reached("read.running")
         await self._new_shift(engine).take()
+        reached("read.taken")
         await engine.stop()
+        reached("read.ended")
         self.ledger.change(state="stopped", agent_state="idle", machine=None)
-        await self._show_end()
+        await self.show_end()
 
     def _new_shift(self, engine: Engine) -> Shift:
         return Shift(self.ledger, self.tree, engine, self._terminal, self.pane)
@@ -270,9 +259,10 @@ class Keeper:
         await shift.end()
         await shift.engine.let_go()
         self._shift = None
-        await self._show_end()
+        await self.show_end()
 
-    async def _show_end(self) -> None:
+    async def show_end(self) -> None:
+        """Tell the terminal's clients that there is no agent (any more)."""
         if self.pane is not None:
             code = self.ledger.state.exit_code
             await self.pane.ended(code if code is not None else -1)
@@ -316,11 +306,16 @@ class Keeper:
         session that is neither running nor stopped.
         """
         if self._ending is None or self._ending.done():
-            self._ending = asyncio.get_running_loop().create_task(self._stop())
-            self._ending.add_done_callback(_looked_at)
-        await asyncio.shield(self._ending)
+            self._end_in_background()
+        if self._ending is not None:
+            await asyncio.shield(self._ending)
+
+    def _end_in_background(self) -> None:
+        self._ending = asyncio.get_running_loop().create_task(self._stop())
+        self._ending.add_done_callback(_looked_at)
 
     async def _stop(self) -> None:
+        await self._waker.end_deaf()
         if self._begun is not None and not self._begun.done():
             await asyncio.sleep(0)  # a task that is cancelled before it began cleans nothing up
             self._begun.cancel()
@@ -330,10 +325,13 @@ class Keeper:
             if shift is None:
                 return
             self.ledger.change(state="stopping", message="")
+            reached("stop.begun")
             try:
                 message = await self._last_pass(shift)
+                reached("stop.mirrored")
                 await shift.end()
                 await shift.engine.stop()
+                reached("stop.ended")
             except BaseException as error:  # whatever it is, the session must not stay "stopping"
                 await self._not_stopped(shift, error)
                 raise
@@ -346,7 +344,8 @@ class Keeper:
                 message=message,
                 hint=f"Read it: cloche resume {self.record.id} --no-agent" if message else "",
             )
-            await self._show_end()
+            reached("stop.written")
+            await self.show_end()
 
     async def _not_stopped(self, shift: Shift, error: BaseException) -> None:
         """Go on with a machine that lives on; say of one that ended that it is lost."""
@@ -356,7 +355,7 @@ class Keeper:
             self._shift = None
             await shift.end()
             await shift.engine.let_go()
-            await self._show_end()
+            await self.show_end()
             return
         known = app_error(error)
         message = known.message if known else "The stop was broken off by a fault."
@@ -381,6 +380,7 @@ class Keeper:
 
     async def close(self) -> None:
         """Let go of everything; a machine runs on."""
+        await self._waker.close()
         tasks = (self._begun, self._guard, self._ending)
         await end_tasks([task for task in tasks if task is not None])
         if self._shift is not None:

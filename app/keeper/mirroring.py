@@ -24,6 +24,7 @@ from snapshot.renames import MAX_SIMILAR_BYTES
 from vm.errors import VMError
 from vm.machine.bulk import GuestError
 from vm.machine.entries import UpperEntry
+from vm.steps import reached
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -188,6 +189,7 @@ class Mirror:
             return False
 
     def _finish(self, rows: tuple[Row, ...], entries: list[UpperEntry]) -> None:
+        reached("pass.fetched")
         self._forget_unlisted(entries)
         self._resolve(entries)
         contents = tuple(Content(*key, digest) for key, digest in self._contents.items())

@@ -15,9 +15,12 @@ from app.keeper.threads import end_tasks
 from snapshot.errors import SnapshotError
 from vm.errors import LinkLost, VMError
 from vm.machine import guest_exec
+from vm.steps import reached
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
+
+    import asyncssh
 
     from app.keeper.engine import Engine
     from app.keeper.ledger import Ledger
@@ -62,9 +65,11 @@ class Shift:
     async def start_agent(self) -> None:
         """Start the agent in a machine that has just booted."""
         await self.agent.start()
+        reached("boot.agent")
         self._ledger.change(
             state="running", agent_state="working", agent_started=time.time(), message=""
         )
+        reached("boot.running")
 
     def go(self, *, adopted: bool = False) -> None:
         """Begin to carry and to mirror; with `adopted` find out first where things stand."""
@@ -80,14 +85,17 @@ class Shift:
 
     async def take(self, *, freeze: bool = False) -> bool:
         """Do one mirror pass and tell about a new generation."""
+        reached("pass.begun")
         changed = await self._tree.take(self.engine.links, freeze=freeze)
         if changed:
+            reached("pass.taken")
             self._ledger.change(
                 generation=self._tree.generation,
                 changes=self._tree.counts,
                 open_units=await self._tree.open_units(),
             )
             self._ledger.tell("changes")
+            reached("pass.told")
         return changed
 
     async def thaw(self) -> None:
@@ -152,14 +160,22 @@ class Shift:
         """Reach the guest of an adopted machine; start its agent if nobody came to that."""
         while True:
             try:
-                ssh = await self.engine.links.ssh()
-                never = not self._ledger.state.agent_started
-                if never and not await guest_exec.agent_running(ssh):
-                    await self.start_agent()
+                await self._know_agent(await self.engine.links.ssh())
+                await self.thaw()  # whoever had it frozen is gone
                 return
             except LinkLost as error:
                 log.info("the adopted guest does not answer yet: %s", error.message)
                 await asyncio.sleep(ADOPT_RETRY_S)
+
+    async def _know_agent(self, ssh: asyncssh.SSHClientConnection) -> None:
+        """Start the agent unless an earlier keeper did, whether that was noted or not."""
+        if self._ledger.state.agent_started:
+            return
+        running = await guest_exec.agent_running(ssh)
+        if running or await guest_exec.agent_status(ssh) is not None:
+            self._ledger.change(agent_state="working", agent_started=time.time())
+        else:
+            await self.start_agent()
 
 
 async def logged(job: Coroutine[object, object, None]) -> None:

@@ -10,6 +10,7 @@ import pytest
 from app.agents import shell
 from app.errors import AppError
 from app.keeper import keeper as keeping
+from app.keeper import waking
 from app.keeper.engine import Engine
 from app.keeper.keeper import Keeper
 from app.keeper.terminal_record import TerminalRecord
@@ -69,7 +70,7 @@ class Bench:
         state = StateRecord(state="starting", machine=HERE, prepared=True)
         write_record(self.folder / "state.json", state)
         self.machine = FakeMachine()
-        monkeypatch.setattr(keeping, "adopt", self._adopt)
+        monkeypatch.setattr(waking, "adopt", self._adopt)
         monkeypatch.setattr(keeping, "ADOPT_S", 0.05)
         self.terminal = TerminalRecord(self.folder, 80, 24)
         self.keeper = Keeper(paths, self.folder, self.terminal)
