@@ -3,7 +3,7 @@
 `$XDG_CONFIG_HOME/cloche/config.yaml`:
 
     defaults: {memory: 2048, vcpus: 2, scratch: 20, accel: auto, git: full, exclude: ["*.bin"]}
-    machine: {jail: auto}
+    machine: {jail: auto, queue: 600, pool: 16384}
     agents:
       mine: {command: [my-agent, --fast], env: {LANG: C.UTF-8}}
     ui: {bell: mark, prefix: ctrl+g, direct_keys: true}
@@ -47,6 +47,9 @@ LIMITS: Final[Mapping[str, tuple[int, int]]] = {
 }
 """Least and greatest value of each limit: MiB, count, GiB."""
 
+MACHINES: Final[Mapping[str, tuple[int, int]]] = {"queue": (0, 86400), "pool": (256, 1 << 24)}
+"""Least and greatest value of what holds for all machines: seconds, MiB."""
+
 MAX_PATTERNS = 1000
 _AGENT_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,39}\Z")
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}\Z")
@@ -66,7 +69,11 @@ class Defaults:
     exclude: tuple[str, ...] = ()
     """Patterns (gitignore style) that keep paths out of the snapshot."""
     jail: str = "auto"
-    """One of JAILS; in the files it stands at `machine: {jail: …}`."""
+    """One of JAILS; in the files it stands at `machine: {jail: …}`, as the next two do."""
+    queue: int = 600
+    """Seconds that a start may wait for memory; 0: it is refused at once."""
+    pool: int = 0
+    """MiB that all sessions may have together; 0: what the host's memory allows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +106,7 @@ def load_config(folder: Path) -> Config:
         return Config()
     top = _mapping(document, (), document.data, ("defaults", "machine", "agents", "ui"))
     defaults = replace(
-        _defaults(document, top.get("defaults")), jail=_jail(document, top.get("machine"))
+        _defaults(document, top.get("defaults")), **_machine(document, top.get("machine"))
     )
     agents = builtin() | _agents(document, top.get("agents"))
     return Config(defaults, agents, _ui(document, top.get("ui")))
@@ -146,6 +153,20 @@ def _jail(document: Document, value: Any, default: str = "auto") -> str:
     return _choice(document, ("machine", "jail"), given, JAILS, default)
 
 
+def _machine(document: Document, value: Any) -> dict[str, Any]:
+    """Return what holds for all machines, by its names in `Defaults`."""
+    if value is None:
+        return {}
+    given = _mapping(document, ("machine",), value, ("jail", *MACHINES))
+    found: dict[str, Any] = {
+        name: _number(document, ("machine", name), given[name], *MACHINES[name])
+        for name in MACHINES
+        if name in given
+    }
+    jail = {"jail": given["jail"]} if "jail" in given else {}
+    return found | {"jail": _jail(document, jail)}
+
+
 def _mapping(
     document: Document, key: Key, value: Any, allowed: Iterable[str] | None
 ) -> dict[str, Any]:
@@ -178,6 +199,8 @@ def _defaults(document: Document, value: Any, at: Key = ("defaults",)) -> Defaul
         git=_choice(document, (*at, "git"), given, GIT_MODES, built_in.git),
         exclude=_texts(document, (*at, "exclude"), given.get("exclude", [])),
         jail=built_in.jail,
+        queue=built_in.queue,
+        pool=built_in.pool,
     )
 
 

@@ -24,6 +24,7 @@ EXIT_BY_CODE = {
     "not-found": EXIT_MISSING,
     "host-lacks": EXIT_HOST,
     "no-jail": EXIT_HOST,
+    "no-memory": EXIT_HOST,
     "image-missing": EXIT_HOST,
 }
 """Error codes with an exit status of their own; every other code ends with `EXIT_FAILED`."""

@@ -66,6 +66,8 @@ class Limits(msgspec.Struct, frozen=True):
     git: str = "full"
     exclude: tuple[str, ...] = ()
     jail: str = "auto"
+    queue: int = 600
+    pool: int = 0
 
 
 class SessionRecord(msgspec.Struct, frozen=True):
@@ -119,6 +121,8 @@ class StateRecord(msgspec.Struct, frozen=True):
     accelerator: str = ""
     jail: str = ""
     """See `SessionInfo.jail`."""
+    waits: str = ""
+    """See `SessionInfo.waits`; it holds only while the session is starting."""
     exit_code: int | None = None
     changes: Counts = Counts()
     generation: int = 0
@@ -255,6 +259,7 @@ def session_info(record: SessionRecord, state: StateRecord) -> SessionInfo:
         workspace=record.workspace,
         accelerator=state.accelerator,
         jail=state.jail,
+        waits=state.waits if state.state == "starting" else "",
         created=record.created,
         changes=state.changes,
         agent_state=state.agent_state,
