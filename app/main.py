@@ -26,6 +26,7 @@ COMMANDS: Final = {
     "exec": ("app.cli.guest", "execute"),
     "cp": ("app.cli.copy", "copy"),
     "ssh": ("app.cli.ssh", "ssh"),
+    "sandbox": ("app.cli.sandbox", "sandbox"),
     "ssh-config": ("app.cli.ssh", "ssh_config"),
     "send": ("app.cli.send", "send"),
     "port": ("app.cli.ports", "port"),
@@ -40,6 +41,9 @@ COMMANDS: Final = {
     "agents": ("app.cli.host", "agents"),
 }
 """Module and function of each command; only the one that is asked for is imported."""
+
+TAKES_REST: Final = frozenset({"run", "exec", "ssh", "sandbox"})
+"""Commands that pass on what stands after `--`."""
 
 ROLES: Final = {
     "colours": ("app.services.colours_role", "run"),
@@ -86,13 +90,13 @@ def _split(argv: list[str]) -> tuple[list[str], list[str] | None]:
 
 
 def _dispatch(head: list[str], rest: list[str] | None, output: Output) -> int:
-    from app.cli.parser import build
+    from app.cli.parser import build, parse
     from cloche import __version__
 
-    arguments = build(__version__).parse_args(head)
+    arguments = parse(build(__version__), head, takes_rest=TAKES_REST if rest is None else ())
     if arguments.command is None:
         return _workstation(rest)
-    takes_rest = arguments.command in ("run", "exec", "ssh")
+    takes_rest = arguments.command in TAKES_REST
     if rest is not None and not takes_rest:
         raise AppError("usage", f"'{arguments.command}' takes nothing after --.")
     arguments.rest = rest
@@ -140,4 +144,4 @@ def _failed(error: Exception, head: list[str], output: Output) -> int:
 
 def _speaks_for_guest(head: list[str], error: AppError) -> bool:
     """Tell whether the status of this command is the guest's, so that ours must be 125."""
-    return head[:1] in (["exec"], ["ssh"]) and error.code != "usage"
+    return head[:1] in (["exec"], ["ssh"], ["sandbox"]) and error.code != "usage"

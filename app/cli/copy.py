@@ -34,7 +34,7 @@ def copy(arguments: argparse.Namespace, output: Output) -> int:
         raise AppError("usage", text, "cloche cp ID:PATH DST, or: cloche cp SRC ID:PATH")
     session = (sides[0] or sides[1] or ("", b""))[0]
     paths = Paths.from_environment()
-    info = fleet.find_session(paths, session)
+    info = fleet.find_session(paths, session, sandbox=True)
     if info.state != "running":
         raise not_running(info.id, info.state)
     report = asyncio.run(_copy(paths, info.id, arguments, sides))

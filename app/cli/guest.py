@@ -6,43 +6,45 @@ import asyncio
 import base64
 import contextlib
 import os
-import shlex
 import signal
 import socket
-import sys
-import threading
 from typing import TYPE_CHECKING, Any, Final
 
-import asyncssh
-
-from app.client import fleet
+from app.cli.output import Output
+from app.client import fleet, programs
 from app.client.session import SessionClient
-from app.errors import EXIT_DONE, EXIT_OURS, EXIT_TIMEOUT, AppError, not_running
+from app.errors import EXIT_DONE, EXIT_TIMEOUT, AppError, not_running
 from app.paths import Paths, check_sockets_private
+from app.programs import Program
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Generator
 
-    from app.cli.output import Output
+    from app.cli.terminal_writer import TerminalWriter
+    from app.client.programs import Ended, Running
     from app.protocol import ExecResult
-
-READ_AHEAD: Final = 8
-"""Chunks of stdin that wait for the guest."""
-
-KILL_S: Final = 5.0
-"""Seconds that a program which ran out of time may take to be dead and to have said its last."""
 
 EXEC_JSON_S: Final = 600.0
 """Bound on a command whose output is collected, unless --timeout-s says otherwise."""
+
+MAX_EXEC_S: Final = 7 * 86400.0
+MAX_JSON_S: Final = 3600.0
+"""Longest that the keeper waits for a command whose output it collects."""
 
 
 def execute(arguments: argparse.Namespace, output: Output) -> int:
     """Run a command in the guest; its exit status is ours."""
     if not arguments.rest:
         raise AppError("usage", "What shall be run?", "cloche exec ID -- CMD")
+    limit = arguments.timeout_s
+    if limit is not None and not 0 < limit <= MAX_EXEC_S:  # which no NaN is
+        raise AppError("usage", f"{limit:g} is no time to run for.", "--timeout-s 60")
+    if output.json and limit is not None and limit > MAX_JSON_S:
+        text = f"With --json a command runs for at most {MAX_JSON_S:g} s."
+        raise AppError("usage", text, f"--timeout-s {MAX_JSON_S:g}, or leave out --json")
     paths = Paths.from_environment()
-    info = fleet.find_session(paths, arguments.session)
+    info = fleet.find_session(paths, arguments.session, sandbox=True)
     if info.state != "running":
         raise not_running(info.id, info.state)
     if output.json:
@@ -78,45 +80,71 @@ def _fields(session_id: str, done: ExecResult) -> dict[str, Any]:
 
 
 async def _streamed(paths: Paths, session_id: str, arguments: argparse.Namespace) -> int:
-    interactive = sys.stdin.isatty() and sys.stdout.isatty()
+    program = Program(tuple(arguments.rest), root=arguments.root)
+    interactive = os.isatty(0) and os.isatty(1)
     async with await SessionClient.open(paths, session_id) as client:
-        options: dict[str, Any] = {"env": _environment(arguments.root)}
-        if interactive:
-            size = os.get_terminal_size()
-            term = os.environ.get("TERM", "xterm-256color")
-            options |= {"term_type": term, "term_size": (size.columns, size.lines)}
-        process = await client.ssh.create_process(
-            shlex.join(arguments.rest), encoding=None, **options
-        )
+        running = await programs.start(client, program, _terminal() if interactive else None)
         try:
-            return await _carry(process, interactive, arguments.timeout_s)
+            ended = await _carry(running, interactive, arguments.timeout_s)
         finally:
-            process.close()
+            running.close()
+    if ended.timed_out:
+        Output.note(
+            f"cloche: The command had not ended after {arguments.timeout_s:g} s and was killed "
+            "(--timeout-s)."
+        )
+    return EXIT_TIMEOUT if ended.timed_out else ended.status
 
 
-def _environment(root: bool) -> dict[str, str]:
-    """Return what tells the keeper that the command is a list of words, and whose it is."""
-    return {"CLOCHE_ARGV": "1"} | ({"CLOCHE_ROOT": "1"} if root else {})
+def _terminal() -> dict[str, Any]:
+    size = os.get_terminal_size()
+    term = os.environ.get("TERM", "xterm-256color")
+    return {"term_type": term, "term_size": (size.columns, size.lines)}
 
 
-async def _carry(
-    process: asyncssh.SSHClientProcess[bytes], interactive: bool, timeout_s: float | None
-) -> int:
-    if interactive:
-        from app.cli.attach import raw_terminal
+async def _carry(running: Running, interactive: bool, timeout_s: float | None) -> Ended:
+    """Carry our streams; a terminal gets nothing that would act on it, and is given back."""
+    terminals = our_terminals()
+    with contextlib.ExitStack() as stack:
+        if interactive:
+            from app.cli.attach import raw_terminal
 
-        with raw_terminal(), _follow_size(process):
-            return await _until_deadline(process, timeout_s)
-    return await _until_deadline(process, timeout_s)
+            stack.enter_context(raw_terminal(main_screen=b""))
+            stack.enter_context(_follow_size(running))
+        stack.callback(_leave, terminals)
+        return await programs.carry(
+            running,
+            stdin=0,
+            out=terminals[1].write if 1 in terminals else programs.writer(1),
+            err=terminals[2].write if 2 in terminals else programs.writer(2),
+            timeout_s=timeout_s,
+        )
+
+
+def our_terminals() -> dict[int, TerminalWriter]:
+    """Return what writes to each of our outputs that is a terminal."""
+    found = [number for number in (1, 2) if os.isatty(number)]
+    if not found:
+        return {}  # the filter need not be loaded, which takes its time
+    from app.cli.terminal_writer import TerminalWriter
+
+    return {number: TerminalWriter(number) for number in found}
+
+
+def _leave(terminals: dict[int, TerminalWriter]) -> None:
+    for number, terminal in terminals.items():
+        # one that was closed meanwhile needs nothing back
+        with contextlib.suppress(OSError):
+            os.write(number, terminal.undo)
 
 
 @contextlib.contextmanager
-def _follow_size(process: asyncssh.SSHClientProcess[bytes]) -> Generator[None]:
+def _follow_size(running: Running) -> Generator[None]:
     """Give the program's terminal the size of ours whenever that changes."""
 
     def changed() -> None:
         size = os.get_terminal_size()
-        process.change_terminal_size(size.columns, size.lines)
+        running.change_terminal_size(size.columns, size.lines)
 
     loop = asyncio.get_running_loop()
     loop.add_signal_handler(signal.SIGWINCH, changed)
@@ -126,81 +154,10 @@ def _follow_size(process: asyncssh.SSHClientProcess[bytes]) -> Generator[None]:
         loop.remove_signal_handler(signal.SIGWINCH)
 
 
-async def _until_deadline(
-    process: asyncssh.SSHClientProcess[bytes], timeout_s: float | None
-) -> int:
-    """Carry to the program's end; at the deadline its process group is killed first.
-
-    What it had printed until then still arrives.
-    """
-    carrying = asyncio.create_task(_pump(process))
-    try:
-        if (await asyncio.wait({carrying}, timeout=timeout_s))[0]:
-            return carrying.result()
-        process.kill()
-        await asyncio.wait({carrying}, timeout=KILL_S)
-        return EXIT_TIMEOUT
-    finally:
-        carrying.cancel()
-        await asyncio.gather(carrying, return_exceptions=True)
-
-
-async def _pump(process: asyncssh.SSHClientProcess[bytes]) -> int:
-    feeding = asyncio.create_task(_feed(process))
-    try:
-        await asyncio.gather(_drain(process.stdout, 1), _drain(process.stderr, 2))
-        await process.wait_closed()
-    finally:
-        feeding.cancel()
-        await asyncio.gather(feeding, return_exceptions=True)
-    if process.exit_status is not None:
-        return process.exit_status & 0xFF
-    return EXIT_OURS
-
-
-async def _feed(process: asyncssh.SSHClientProcess[bytes]) -> None:
-    chunks: asyncio.Queue[bytes] = asyncio.Queue()
-    room = threading.Semaphore(READ_AHEAD)
-    reader = threading.Thread(
-        target=_read_stdin, args=(asyncio.get_running_loop(), chunks, room), daemon=True
-    )
-    reader.start()
-    try:
-        while data := await chunks.get():
-            process.stdin.write(data)
-            await process.stdin.drain()
-            room.release()
-        process.stdin.write_eof()
-    except (BrokenPipeError, asyncssh.Error):
-        return  # the program ended without reading all of its input
-
-
-def _read_stdin(
-    loop: asyncio.AbstractEventLoop, chunks: asyncio.Queue[bytes], room: threading.Semaphore
-) -> None:
-    # in a thread of its own: stdin may be a plain file, which no event loop can wait for, and a
-    # read that nobody needs any more must not keep the command from ending
-    data = b"-"
-    while data:
-        room.acquire()
-        data = os.read(0, 1 << 15)
-        try:
-            loop.call_soon_threadsafe(chunks.put_nowait, data)
-        except RuntimeError:
-            return  # the command has ended
-
-
-async def _drain(stream: asyncssh.SSHReader[bytes], descriptor: int) -> None:
-    while data := await stream.read(1 << 16):
-        view = memoryview(data)
-        while view:
-            view = view[await asyncio.to_thread(os.write, descriptor, view) :]
-
-
 def proxy(arguments: argparse.Namespace, _: Output) -> int:
     """Carry bytes between stdin, stdout and the session's control.sock."""
     paths = Paths.from_environment()
-    info = fleet.find_session(paths, arguments.session)
+    info = fleet.find_session(paths, arguments.session, sandbox=True)
     asyncio.run(_wake(paths, info.id))
     check_sockets_private(paths.sockets(info.id))
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)

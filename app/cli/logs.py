@@ -37,7 +37,7 @@ _SEQUENCE: Final = re.compile(
 def logs(arguments: argparse.Namespace, output: Output) -> int:
     """Print the end of each of a session's logs, or export the terminal's record."""
     paths = Paths.from_environment()
-    info = fleet.find_session(paths, arguments.session)
+    info = fleet.find_session(paths, arguments.session, sandbox=True)
     folder = paths.session(info.id)
     if arguments.cast is not None:
         from app.cli.cast import export

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NoReturn
 
 from app.errors import AppError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
     Adder = Callable[..., argparse.ArgumentParser]
     Commands = argparse._SubParsersAction["Parser"]  # pyright: ignore[reportPrivateUsage]
@@ -47,6 +48,24 @@ def build(version: str) -> Parser:
     _review(add)
     _host(add, commands)
     return parser
+
+
+def parse(parser: Parser, words: list[str], *, takes_rest: Collection[str]) -> argparse.Namespace:
+    """Parse a command line; for a command of `takes_rest`, say where a `--` is missing.
+
+    Raises AppError `usage`.
+    """
+    arguments, unknown = parser.parse_known_args(words)
+    if not unknown:
+        return arguments
+    sentence = f"Unrecognized arguments: {' '.join(unknown)}."
+    if arguments.command not in takes_rest or unknown[0].startswith("-"):
+        raise AppError("usage", sentence, f"See: cloche {arguments.command or ''} --help")
+    named = [getattr(arguments, name, None) for name in ("session", "agent")]
+    first = 1 + max((words.index(name) for name in named if name in words), default=0)
+    at = words.index(unknown[0], first)
+    before, after = shlex.join(words[:at]), shlex.join(words[at:])
+    raise AppError("usage", sentence, f"cloche {before} -- {after}")
 
 
 def _sessions(add: Adder) -> None:
@@ -95,6 +114,7 @@ def _guest(add: Adder) -> None:
     exe.epilog = "-- CMD: the command and its arguments"
     exe.add_argument("--root", action="store_true", help="as root of the agent's world")
     exe.add_argument("--timeout-s", type=float, default=None, metavar="N", help="end it after N s")
+    _sandbox(add)
     copy = add("cp", "copy files and folders between this host and a session's guest")
     copy.add_argument("source", metavar="SRC", help="ID:PATH, or a path of this host")
     copy.add_argument("target", metavar="DST", help="a path of this host, or ID:PATH")
@@ -111,6 +131,32 @@ def _guest(add: Adder) -> None:
     )
     port.add_argument("--remove", type=int, default=None, metavar="HOST", help="forget this one")
     add("proxy", "carry an SSH client's bytes (for ProxyCommand)", session=True)
+
+
+def _sandbox(add: Adder) -> None:
+    box = add("sandbox", "run one command in a machine of its own, of which nothing is left")
+    box.epilog = "-- CMD: the command and its arguments; its exit status is the answer"
+    box.add_argument(
+        "--timeout-s",
+        type=float,
+        default=120,
+        metavar="N",
+        help="for the machine's start and the command together (default: 120)",
+    )
+    box.add_argument("--workspace", type=Path, default=None, metavar="DIR", help="default: none")
+    box.add_argument("--image", default="base", metavar="NAME", help="default: base")
+    box.add_argument("--vcpus", type=int, default=None, metavar="N", help="processors")
+    box.add_argument("--memory", type=int, default=None, metavar="MIB", help="memory in MiB")
+    box.add_argument("--scratch", type=int, default=None, metavar="GIB", help="disk in GiB")
+    box.add_argument("--root", action="store_true", help="as root of the machine's world")
+    box.add_argument("--cwd", default="", metavar="DIR", help="in the guest; default: /workspace")
+    box.add_argument("--stdin-file", default=None, metavar="FILE", help="its input; - is stdin")
+    for flag, form, text in (
+        ("--env", "NAME=VALUE", "a variable for the command; can be given again"),
+        ("--copy-in", "HOST:GUEST", "copy a file or folder in before; can be given again"),
+        ("--copy-out", "GUEST:HOST", "copy a file or folder out after; can be given again"),
+    ):
+        box.add_argument(flag, action="append", default=[], metavar=form, help=text)
 
 
 def _review(add: Adder) -> None:

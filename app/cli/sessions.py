@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from app.client import fleet
+from app.client.sandboxes import discard
 from app.client.session import SessionClient
 from app.errors import EXIT_DONE, EXIT_FAILED, AppError
 from app.folders import sweep
@@ -80,7 +81,11 @@ def age(seconds: float) -> str:
 def stop(arguments: argparse.Namespace, output: Output) -> int:
     """Mirror for the last time and end the machine."""
     paths = Paths.from_environment()
-    info = fleet.find_session(paths, arguments.session)
+    info = fleet.find_session(paths, arguments.session, sandbox=True)
+    if info.sandbox:
+        asyncio.run(discard(paths, info.id))
+        output.result({"session": info.id}, lambda: output.line(f"{info.id} ended"))
+        return EXIT_DONE
     if info.state in fleet.ACTIVE:
         asyncio.run(fleet.stop_session(paths, info.id))
     return _show(paths, info.id, output)
@@ -91,8 +96,13 @@ def rm(arguments: argparse.Namespace, output: Output) -> int:
     paths = Paths.from_environment()
     session = arguments.session
     if session not in sweep(paths):  # else an earlier rm was killed, and this has ended its work
-        session = fleet.find_session(paths, session).id
-        asyncio.run(fleet.remove_session(paths, session, force=arguments.force))
+        info = fleet.find_session(paths, session, sandbox=True)
+        session = info.id
+        asyncio.run(
+            discard(paths, session)
+            if info.sandbox
+            else fleet.remove_session(paths, session, force=arguments.force)
+        )
     output.result({"session": session}, lambda: output.line(f"{session} removed"))
     return EXIT_DONE
 

@@ -84,7 +84,7 @@ def ssh(arguments: argparse.Namespace, _: Output) -> int:
 def ssh_config(arguments: argparse.Namespace, output: Output) -> int:
     """Print a configuration for ssh, scp and sftp, and keep it in the session's folder."""
     paths = Paths.from_environment()
-    info = fleet.find_session(paths, arguments.session)
+    info = fleet.find_session(paths, arguments.session, sandbox=True)
     config = write_config(paths, info)
     text = config.read_text()
     fields = {"session": info.id, "host": alias_of(info.id), "file": str(config), "config": text}
@@ -93,7 +93,7 @@ def ssh_config(arguments: argparse.Namespace, output: Output) -> int:
 
 
 def _running(paths: Paths, session: str) -> SessionInfo:
-    info = fleet.find_session(paths, session)
+    info = fleet.find_session(paths, session, sandbox=True)
     if info.state != "running":
         raise not_running(info.id, info.state)
     return info

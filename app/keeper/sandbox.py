@@ -7,16 +7,14 @@ folder as soon as nobody is connected; a keeper that finds a sandbox without one
 from __future__ import annotations
 
 import asyncio
-import logging
-import signal
 from typing import TYPE_CHECKING, Final
 
-from app.keeper.engine import orphan
 from app.keeper.keeper import Keeper
 from app.keeper.shift import Shift, logged
+from app.keeper.threads import in_thread
+from app.records import find_machine
 from vm.errors import NotStopped
-from vm.machine.process import Process as MachineProcess
-from vm.machine.process import start_time
+from vm.machine.machine import end_process
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,14 +22,10 @@ if TYPE_CHECKING:
     from app.keeper.engine import Engine
     from app.keeper.terminal_record import TerminalRecord
     from app.paths import Paths
-    from app.records import Process, SessionRecord
-
-log = logging.getLogger(__name__)
+    from app.records import SessionRecord
 
 QUIT_S: Final = 2.0
 """Seconds for QEMU to end itself; its disk is thrown away, so nothing is lost by a harder end."""
-
-KILL_S: Final = 10.0
 
 
 def keeper_of(
@@ -102,25 +96,6 @@ class SandboxKeeper(Keeper):
         """End a machine that nobody holds: started in a moment before a keeper was killed."""
         machine = self.ledger.state.machine
         process = machine if machine is not None and machine.alive else None
-        process = process or await orphan(self._machine_sockets / "qmp.sock")
+        process = process or await in_thread(lambda: find_machine(self.ledger.folder))
         if process is not None:
-            await _kill(process)
-
-
-async def _kill(process: Process) -> None:
-    """Kill exactly this process. Raises NotStopped when it lives on."""
-    try:
-        held = MachineProcess(process.pid)
-    except ProcessLookupError:
-        return
-    try:
-        if start_time(process.pid) != process.start_time:
-            return  # the number is somebody else's by now
-        held.signal(signal.SIGKILL)
-        if not await held.ends_within(KILL_S):
-            raise NotStopped(
-                f"The sandbox's machine (process {process.pid}) does not end.",
-                f"Look at it: cat /proc/{process.pid}/stack",
-            )
-    finally:
-        held.close()
+            await end_process(process.pid, process.start_time)

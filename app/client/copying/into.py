@@ -44,7 +44,7 @@ async def copy_into(
     """
     report = CopyReport(target=to_text(target))
     path = _named(source)
-    _check_source(path)
+    check_source(path)
     request = CopyRequest(to_text(target), root, into=True)
     async with copy_channel(client, request) as channel:
         sending = asyncio.create_task(_Sender(channel.stdin, report, progress).send(path))
@@ -67,7 +67,8 @@ def _named(source: Path) -> Path:
     return source.parent.resolve() / source.name
 
 
-def _check_source(path: Path) -> None:
+def check_source(path: Path) -> None:
+    """Raise AppError for what cannot be copied into a guest."""
     try:
         mode = path.lstat().st_mode
     except FileNotFoundError as error:

@@ -1,0 +1,225 @@
+"""Sandboxes: machines for one command, made and thrown away by one client.
+
+A sandbox lives as long as its client is connected. Its keeper ends it when the client says so, and
+by itself when the client has gone without a word.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import fcntl
+import os
+import time
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Final, Self
+
+from app import records
+from app.agents import Agent
+from app.client import checks
+from app.client.connection import new_host_key
+from app.client.fleet import create, list_sessions
+from app.client.launch import spawn_keeper, take_lock
+from app.client.session import SessionClient
+from app.config import Defaults, load_config, tighten
+from app.errors import AppError
+from app.wire_text import path_text
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from app.paths import Paths
+    from app.protocol import SessionInfo
+
+NAME: Final = "sandbox"
+"""What stands in the place of an agent's name."""
+
+OVER: Final = frozenset({"stopped", "failed", "lost"})
+DISCARD_S: Final = 60.0
+"""Seconds in which a sandbox must be gone; a snapshot that is being taken is waited for."""
+
+LOOK_S: Final = 0.05
+RETRY_S: Final = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class SandboxSpec:
+    """What a sandbox's machine shall be; None takes the value of the configuration."""
+
+    argv: tuple[str, ...]
+    """What will run in it; only to be shown."""
+    workspace: Path | None = None
+    """A folder whose snapshot lies at `/workspace`; without it that is empty."""
+    image: str = "base"
+    memory: int | None = None
+    """MiB."""
+    vcpus: int | None = None
+    scratch: int | None = None
+    """GiB."""
+
+
+class Sandbox:
+    """A sandbox that belongs to this process. Leaving its context removes it."""
+
+    def __init__(self, paths: Paths, client: SessionClient) -> None:
+        self._paths = paths
+        self.client = client
+
+    @property
+    def id(self) -> str:
+        """The session's id."""
+        return self.client.record.id
+
+    @classmethod
+    async def start(cls, paths: Paths, spec: SandboxSpec) -> Self:
+        """Check everything, then begin to boot a machine.
+
+        Raises AppError (one sentence, exact fix) before anything is written.
+        """
+        record, key = await asyncio.to_thread(_prepare, paths, spec)
+        await checks.check_qemu()
+        await checks.check_jail(paths, record.limits.jail)
+        await asyncio.to_thread(sweep, paths)
+        session = await asyncio.to_thread(create, paths, record, key)
+        try:
+            return cls(paths, await SessionClient.open(paths, session))
+        except BaseException:
+            await discard(paths, session)
+            raise
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *exc_info: object) -> None:
+        try:
+            with contextlib.suppress(AppError):  # a keeper that is gone cannot be asked
+                await self.client.quit()
+            await discard(self._paths, self.id, told=True)
+        finally:
+            await self.client.close()
+
+    async def running(self) -> SessionInfo:
+        """Wait until the machine runs. Raises AppError, with the reason when it never will."""
+        async for event in self.client.events():
+            if event.session.state == "running":
+                return event.session
+            if event.session.state in OVER:
+                break
+        raise self._failure()
+
+    async def check_alive(self) -> None:
+        """Raise AppError when the machine has ended on its own."""
+        if (await self.client.info()).state != "running":
+            raise self._failure()
+
+    def _failure(self) -> AppError:
+        state = self.state()
+        message = state.message or "The sandbox's machine ended."
+        return AppError(state.fault or "failed", message, state.hint or "Look: cloche doctor")
+
+    def state(self) -> records.StateRecord:
+        """Return what the keeper last wrote down."""
+        return records.read_state(self._paths.session(self.id))
+
+
+def _prepare(paths: Paths, spec: SandboxSpec) -> tuple[records.SessionRecord, bytes]:
+    defaults = load_config(paths.config).defaults
+    workspace = spec.workspace
+    if workspace is not None:
+        workspace = checks.check_workspace(paths, workspace)
+        defaults = tighten(defaults, workspace)
+    limits = _limits(defaults, spec)
+    session = records.new_id()
+    checks.check_programs()
+    checks.check_image(paths, spec.image)
+    checks.check_space(paths)
+    checks.check_sockets(paths, session)
+    public, key = new_host_key()
+    record = records.SessionRecord(
+        id=session,
+        name=f"{NAME}-{session}",
+        agent=Agent(NAME, spec.argv),
+        workspace=path_text(workspace) if workspace is not None else "",
+        created=time.time(),
+        image=spec.image,
+        control_key=public,
+        limits=limits,
+        sandbox=True,
+    )
+    return record, key
+
+
+def _limits(defaults: Defaults, spec: SandboxSpec) -> records.Limits:
+    asked = {"memory": spec.memory, "vcpus": spec.vcpus, "scratch": spec.scratch}
+    given = {name: value for name, value in asked.items() if value is not None}
+    return records.Limits(**(asdict(defaults) | given))
+
+
+def sweep(paths: Paths) -> None:
+    """Give every sandbox that nobody keeps a keeper, which removes it; blocks for a moment."""
+    for info in list_sessions(paths):
+        if info.sandbox:
+            _wake(paths.session(info.id))
+
+
+def _wake(folder: Path) -> None:
+    with contextlib.suppress(AppError, OSError):  # gone by now, or the next one tries again
+        lock = take_lock(folder)
+        if lock is not None:
+            spawn_keeper(folder, lock)
+
+
+async def discard(paths: Paths, session: str, *, told: bool = False) -> None:
+    """Return when nothing of a sandbox is left, its keeper's process included.
+
+    Unless it was `told`, a keeper that runs is asked to end. Raises AppError `not-stopped` when the
+    sandbox is still there after DISCARD_S.
+    """
+    folder = paths.session(session)
+    lock = _open_lock(folder)
+    try:
+        began = time.monotonic()
+        retry = began + RETRY_S if told else began
+        while folder.exists() or _held(lock):
+            now = time.monotonic()
+            if now - began > DISCARD_S:
+                raise _not_gone(session, records.read_state(folder))
+            if now >= retry:
+                retry = now + RETRY_S
+                await _tell(paths, session)
+            await asyncio.sleep(LOOK_S)
+    finally:
+        if lock is not None:
+            os.close(lock)
+
+
+def _open_lock(folder: Path) -> int | None:
+    try:
+        return os.open(folder / "keeper.lock", os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except FileNotFoundError:
+        return None
+
+
+def _held(lock: int | None) -> bool:
+    """Whether a keeper still holds its lock, which outlives the lock's name."""
+    if lock is None:
+        return False
+    try:
+        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    fcntl.flock(lock, fcntl.LOCK_UN)
+    return False
+
+
+async def _tell(paths: Paths, session: str) -> None:
+    """Ask the keeper to end; one that wakes on a sandbox needs no asking."""
+    await asyncio.to_thread(_wake, paths.session(session))
+    with contextlib.suppress(AppError, OSError):
+        async with await SessionClient.open(paths, session, start=False) as client:
+            await client.quit()
+
+
+def _not_gone(session: str, state: records.StateRecord) -> AppError:
+    hint = state.hint or f"Remove it: cloche rm --force {session}"
+    return AppError("not-stopped", f"The sandbox {session} does not end.", hint)
