@@ -209,3 +209,4 @@ def test_a_refused_name_is_shown_as_visible_ascii(raw: str | bytes) -> None:
     assert shown.isprintable()
     assert " " not in shown
     assert len(shown) <= MAX_NAME
+    assert printable(shown) == shown

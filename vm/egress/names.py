@@ -127,7 +127,8 @@ def too_wide(pattern: str) -> bool:
 def printable(raw: bytes | str, limit: int = MAX_NAME) -> str:
     """Return a refused name as printable ASCII for logs, in at most `limit` characters.
 
-    Everything else than visible ASCII is written as a number, so nothing in it can act.
+    Everything else than visible ASCII is written as a number, so nothing in it can act; what is
+    visible stays, so a text that was made printable before stays the same.
     """
     text = raw[: limit + 1].decode("latin-1") if isinstance(raw, bytes) else raw[: limit + 1]
     shown = "".join(_visible(character, isinstance(raw, bytes)) for character in text)
@@ -135,7 +136,7 @@ def printable(raw: bytes | str, limit: int = MAX_NAME) -> str:
 
 
 def _visible(character: str, is_byte: bool) -> str:
-    if "!" <= character <= "~" and character != "\\":
+    if "!" <= character <= "~":
         return character
     return f"\\{ord(character):03o}" if is_byte else f"\\u{{{ord(character):x}}}"
 
