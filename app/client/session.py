@@ -174,9 +174,12 @@ class SessionClient:
         """Forget a forwarded port and end its connections."""
         await self._connection.call("remove_port", {"host_port": host_port})
 
-    async def resume(self, *, agent: bool = True) -> None:
-        """Boot the session's disk again; without `agent` only to mirror what it holds."""
-        await self._connection.call("resume", {"agent": agent})
+    async def resume(self, *, agent: bool = True, patience_s: float | None = None) -> None:
+        """Boot the session's disk again; without `agent` only to mirror what it holds.
+
+        `patience_s` is how long it may wait for memory, without it what the session's limits say.
+        """
+        await self._connection.call("resume", {"agent": agent, "patience_s": patience_s})
 
     async def stop(self) -> None:
         """Freeze, mirror for the last time and end the machine; returns when it has ended."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import os
 import time
 from functools import partial
@@ -30,57 +31,81 @@ from app.memory_claims import (
     outlook,
     too_large,
     too_little,
+    words,
 )
 from app.paths import private_folder
 from app.processes import start_time
 from app.records import Process
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
+    from app.keeper.ledger import Ledger
     from app.paths import Paths
-    from app.records import SessionRecord
+
+log = logging.getLogger(__name__)
 
 LOOK_S: Final = 1.0
 """How often somebody who waits looks again, in seconds."""
+
+READ_WAIT_S: Final = 60.0
+"""Seconds that a client who wants a lost session's changes waits for memory at most."""
+
+STEP_MIB: Final = 64
+"""What is told of free memory is a multiple of this: each change is a write to the disk."""
 
 
 class Governor:
     """One session's claim on memory. Used on one event loop."""
 
-    def __init__(self, paths: Paths, record: SessionRecord) -> None:
+    def __init__(self, paths: Paths, ledger: Ledger) -> None:
+        record = ledger.record
+        self._ledger = ledger
         self._runtime = paths.runtime
         self._own = paths.sockets(record.id)
         self._session = record.id
         self._memory = record.limits.memory
         self._pool = record.limits.pool
+        self._limit_s: float = record.limits.queue
+        self._patience_s: float = self._limit_s
         self._claim: Claim | None = None
 
-    async def enter(self, *, wait: bool) -> None:
+    async def enter(self, patience_s: float | None = None) -> None:
         """Ask for memory: it is promised at once, or this session gets its place in the line.
 
-        Raises AppError `no-memory` where it does not fit and is not to wait, or would wait in vain;
-        then nothing is left behind.
+        `patience_s` is how long `granted` may wait, without it what the session's limits say; with
+        0 this raises at once. Nothing happens to a claim that is there already.
+        Raises AppError `no-memory` where the machine does not fit and is not to wait, or would
+        wait in vain; then nothing is left behind.
         """
-        await in_thread(partial(self._enter, wait))
+        await in_thread(partial(self._enter, patience_s))
 
-    async def granted(self, seconds: float, tell: Callable[[Outlook], None]) -> None:
-        """Return when the memory is promised, after `seconds` at most; `tell` hears how it looks.
+    async def granted(self) -> None:
+        """Return when the memory is promised; until then the session says that it waits.
 
-        Raises AppError `no-memory`; the claim is given up then.
+        Raises AppError `no-memory` when patience is at its end; the claim is given up then.
         """
-        until = time.monotonic() + seconds
+        until = time.monotonic() + self._patience_s
         while (found := await in_thread(self._look)) is not None:
-            tell(found)
+            self._tell(found)
             if time.monotonic() >= until:
                 self.leave()
-                raise too_little(self._memory, found, seconds)
+                raise too_little(self._memory, found, self._patience_s)
             await asyncio.sleep(LOOK_S)
+        if self._ledger.state.waits:
+            self._ledger.change(waits="", message="")
+
+    def _tell(self, found: Outlook) -> None:
+        """Say how it looks, in steps that do not change at every look."""
+        about = found._replace(free=found.free // STEP_MIB * STEP_MIB)
+        hint = f"Stop another session, or call this start off: cloche stop {self._session}"
+        self._ledger.change(waits="memory", message=words(self._memory, about), hint=hint)
 
     def hold(self, machine: Process) -> None:
         """Tie the claim to the machine: it is good until that ends, whoever ends it."""
         claim = self._claim or self._new()
-        self._write(msgspec.structs.replace(claim, granted=True, machine=machine))
+        try:
+            self._write(msgspec.structs.replace(claim, granted=True, machine=machine))
+        except OSError as error:  # the machine runs: it is not ended for a number
+            log.warning("the machine's memory is not noted: %s", error)
 
     def leave(self) -> None:
         """Give the claim up, unless a machine still lives on it."""
@@ -94,16 +119,19 @@ class Governor:
         keeper = Process.here(os.getpid(), start_time(os.getpid()))
         return Claim(self._session, self._memory, keeper, time.clock_gettime(time.CLOCK_BOOTTIME))
 
-    def _enter(self, wait: bool) -> None:
+    def _enter(self, patience_s: float | None) -> None:
         highest = ceiling(host_memory().total, self._pool)
         if self._memory > highest:
             raise too_large(self._memory, highest, self._pool)
         with claim_files.locked(self._runtime):
+            if self._claim is not None and self._claim.machine is None:
+                return  # it has its place already
+            self._patience_s = self._limit_s if patience_s is None else patience_s
             mine, others = self._new(), self._others()
             found = self._outlook(mine, others)
             fits = found.free >= self._memory
             waiting = sum(not other.granted for other in others)
-            if not fits and (not wait or waiting >= MAX_WAITING):
+            if not fits and (not self._patience_s or waiting >= MAX_WAITING):
                 raise too_little(self._memory, found)
             self._write(msgspec.structs.replace(mine, granted=fits))
 

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Final
 from app.errors import AppError, app_error, not_running
 from app.keeper.boot import Workshop
 from app.keeper.engine import boot_guest, start_machine
+from app.keeper.governor import READ_WAIT_S, Governor
 from app.keeper.ledger import Ledger
 from app.keeper.shift import Shift
 from app.keeper.threads import end_tasks
 from app.keeper.tree import Tree
 from app.keeper.waking import Waker
 from app.records import LOST, Process, lost_hint
-from snapshot.errors import SnapshotError
-from vm.errors import NotStopped, VMError
+from vm.errors import NotStopped
 from vm.machine.jail_check import OPEN
 from vm.steps import reached
 
@@ -58,6 +58,7 @@ class Keeper:
         self._machine_sockets = paths.machine_sockets(self.record.id)
         self._terminal = terminal
         self._workshop = Workshop(paths, self.record, folder)
+        self._memory = Governor(paths, self.ledger)
         self._waker = Waker(self.ledger, self.tree, self._workshop, self)
         self._life = asyncio.Lock()
         self._begun: asyncio.Task[None] | None = None
@@ -109,6 +110,9 @@ class Keeper:
     async def wake(self) -> None:
         """Find out how things are: adopt a running machine, or say what became of it."""
         await self._waker.wake()
+        machine = self.ledger.state.machine
+        if machine is not None and machine.alive:
+            self._memory.hold(machine)
 
     def await_guest(self, engine: Engine) -> None:
         """Go on with a start that an earlier keeper had begun."""
@@ -145,17 +149,11 @@ class Keeper:
 
     def begin(self, *, agent: bool = True) -> None:
         """Start the machine in the background. Raises AppError `busy` when there is one."""
-        state = self.ledger.state
-        living = state.machine is not None and state.machine.alive
-        if self.busy or living:
-            raise AppError(
-                "busy",
-                f"The session {self.record.id} is {state.state}.",
-                f"Stop it first: cloche stop {self.record.id}",
-            )
+        self._refuse_second()
         self.ledger.change(
             state="starting",
             agent_state="starting",
+            waits="",
             message="",
             exit_code=None,
             maintenance=not agent,
@@ -166,9 +164,21 @@ class Keeper:
         work = self._bring_to_an_end(partial(self._start, agent))
         self._begun = asyncio.get_running_loop().create_task(work)
 
+    def _refuse_second(self) -> None:
+        state = self.ledger.state
+        living = state.machine is not None and state.machine.alive
+        if self.busy or living:
+            raise AppError(
+                "busy",
+                f"The session {self.record.id} is {state.state}.",
+                f"Stop it first: cloche stop {self.record.id}",
+            )
+
     async def _start(self, agent: bool) -> None:
+        await self._memory.enter()
         jail = await self._jail()
         await self._prepare()
+        await self._memory.granted()
         await self._boot(agent, jail)
 
     async def _jail(self) -> Jail | None:
@@ -185,10 +195,12 @@ class Keeper:
             try:
                 await work()
             except asyncio.CancelledError:
+                self._memory.leave()
                 message = "The start was called off."
                 self.ledger.change(state="stopped", machine=None, message=message)
                 raise
             except Exception as error:  # whatever it is, the session must say that it failed
+                self._memory.leave()
                 self.ledger.fail(error)
 
     async def _prepare(self) -> None:
@@ -211,6 +223,7 @@ class Keeper:
             accelerator=machinery.spec.accelerator,
             notices=notices,
         )
+        self._memory.hold(Process.here(machine.pid, machine.start_time))
         reached("boot.noted")
         engine = await boot_guest(machine, machinery)
         reached("boot.guest")
@@ -273,15 +286,18 @@ class Keeper:
             if not self._shift.room.lacking:  # a machine that stands still answers nothing
                 await self._shift.take()
         elif self.ledger.state.state == "lost" and not self.busy:
+            await self._memory.enter(READ_WAIT_S)
             self.begin(agent=False)
             await self.settled()
 
-    async def resume(self, *, agent: bool = True) -> None:
-        """Let a machine go on that stands still for want of room, else start one as `begin`."""
+    async def resume(self, *, agent: bool = True, patience_s: float | None = None) -> None:
+        """Let a machine go on that lacks room, else `begin`, with so much patience for memory."""
         if self._shift is not None and self._shift.room.lacking:
             await self._shift.room.go_on()
-        else:
-            self.begin(agent=agent)
+            return
+        self._refuse_second()
+        await self._memory.enter(patience_s)  # a refusal leaves the session as it was
+        self.begin(agent=agent)
 
     async def settled(self) -> None:
         """Wait until a start that was begun has come to its end."""
@@ -327,7 +343,7 @@ class Keeper:
             self.ledger.change(state="stopping", message="")
             reached("stop.begun")
             try:
-                message = await self._last_pass(shift)
+                message = await shift.take_last()
                 reached("stop.mirrored")
                 await shift.end()
                 await shift.engine.stop()
@@ -364,19 +380,6 @@ class Keeper:
         if not isinstance(error, asyncio.CancelledError):  # else the next keeper goes on with it
             await shift.end()
             self._work(self._new_shift(shift.engine), adopted=True)
-
-    async def _last_pass(self, shift: Shift) -> str:
-        """Take the final generation; what went wrong with it, or nothing."""
-        try:
-            if shift.room.lacking:
-                return "The last changes are only on the session's disk: the host's disk is full."
-            await shift.take(freeze=True)
-        except (VMError, SnapshotError, OSError) as error:
-            known = app_error(error)
-            reason = known.message if known else str(error)
-            log.warning("the last mirror pass failed: %s", reason)
-            return f"The last changes are only on the session's disk: {reason}"
-        return ""
 
     async def close(self) -> None:
         """Let go of everything; a machine runs on."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 import msgspec
 
-from app.errors import AppError, app_error, not_running
+from app.errors import AppError, app_error, naming, not_running
 from app.keeper import guest_program
 from app.keeper.agent_terminal import ENVIRONMENT
 from app.keeper.copying import Copies
@@ -29,8 +29,6 @@ from vm.machine import guest_exec
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
-
-    import asyncssh
 
     from app.keeper.carrying import ClientSession
     from app.keeper.guest_program import GuestProgram, Place
@@ -71,6 +69,7 @@ class _Exec(msgspec.Struct, frozen=True):
 
 class _Resume(msgspec.Struct, frozen=True):
     agent: bool = True
+    patience_s: float | None = None
 
 
 class _Send(msgspec.Struct, frozen=True):
@@ -123,7 +122,7 @@ class KeeperService:
                 log.exception("the method %s failed by a fault of Cloche's own", method)
                 hint = f"Read: cloche logs {self._keeper.record.id}"
                 known = AppError("internal", f"Cloche failed in '{method}'.", hint)
-            raise known from error
+            raise naming(known, self._keeper.record.id) from error
 
     def events(self) -> AsyncIterator[Event]:
         """Yield what happens from now on."""
@@ -178,11 +177,13 @@ class KeeperService:
             tuple(asked.argv), root=asked.root, cwd=asked.cwd, env=ENVIRONMENT
         )
         try:
+            ssh, shells = await self._keeper.links().shells()
             done = await guest_exec.run(
-                await self._ssh(),
+                ssh,
                 command,
                 max_output=MAX_EXEC_OUTPUT,
                 timeout_s=min(max(asked.timeout_s, 0.1), MAX_EXEC_S),
+                shells=shells,
             )
         except ValueError as error:
             raise AppError("usage", f"The command cannot be run: {error}.") from error
@@ -202,7 +203,8 @@ class KeeperService:
         return {"generation": await self._keeper.freeze(False)}
 
     async def _resume(self, params: msgspec.Raw) -> object:
-        await self._keeper.resume(agent=_parse(params, _Resume).agent)
+        asked = _parse(params, _Resume)
+        await self._keeper.resume(agent=asked.agent, patience_s=asked.patience_s)
         return {}
 
     async def _stop(self, _: msgspec.Raw) -> object:
@@ -237,9 +239,6 @@ class KeeperService:
         self._quit_now()
         return {}
 
-    async def _ssh(self) -> asyncssh.SSHClientConnection:
-        return await self._keeper.links().ssh()
-
     async def open_process(
         self,
         argv: tuple[str, ...],
@@ -249,8 +248,10 @@ class KeeperService:
         place: Place = HOME,
     ) -> GuestProgram:
         """Start a program in the agent's world with open streams. Raises LinkLost."""
-        ssh = await self._ssh()
-        return await guest_program.start(ssh, argv, root=root, term=term, place=place)
+        ssh, shells = await self._keeper.links().shells()
+        return await guest_program.start(
+            ssh, argv, root=root, term=term, place=place, shells=shells
+        )
 
     async def open_files(self, *, root: bool) -> GuestFiles:
         """Start sftp in the agent's world. Raises LinkLost."""

@@ -7,7 +7,7 @@ import logging
 import time
 from typing import TYPE_CHECKING, Final
 
-from app.errors import AppError, app_error, is_full
+from app.errors import AppError, app_error, is_full, naming
 from app.keeper.agent_terminal import AgentTerminal
 from app.keeper.forwards import Forwards
 from app.keeper.room import Room
@@ -98,6 +98,19 @@ class Shift:
             reached("pass.told")
         return changed
 
+    async def take_last(self) -> str:
+        """Take the final generation of a machine that is to end; what went wrong, or nothing."""
+        try:
+            if self.room.lacking:
+                return "The last changes are only on the session's disk: the host's disk is full."
+            await self.take(freeze=True)
+        except (VMError, SnapshotError, OSError) as error:
+            known = app_error(error)
+            reason = known.message if known else str(error)
+            log.warning("the last mirror pass failed: %s", reason)
+            return f"The last changes are only on the session's disk: {reason}"
+        return ""
+
     async def thaw(self) -> None:
         """Let a frozen agent go on. Raises LinkLost."""
         async with self.engine.links.bulk_lock:
@@ -134,7 +147,8 @@ class Shift:
             return AppError(
                 "disk-full", f"The disk of {folder} is full.", f"Free some space: df -h '{folder}'"
             )
-        return app_error(error)
+        known = app_error(error)
+        return None if known is None else naming(known, self._ledger.record.id)
 
     def _note_quiet(self) -> None:
         if self._ledger.state.agent_state in ("working", "idle") and not self.room.lacking:

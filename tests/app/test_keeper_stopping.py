@@ -10,6 +10,7 @@ import pytest
 
 from app.agents import shell
 from app.keeper.keeper import Keeper
+from app.keeper.shift import Shift
 from app.keeper.terminal_record import TerminalRecord
 from app.paths import Paths
 from app.processes import start_time
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
-    from app.keeper.shift import Shift
 
 HERE = Process(os.getpid(), start_time(os.getpid()))
 
@@ -44,6 +44,8 @@ class SlowShift:
         if self.fault is not None:
             raise self.fault
         return True
+
+    take_last = Shift.take_last
 
     async def end(self) -> None:
         return
