@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import os
+import re
+import shlex
 
 from snapshot.errors import SnapshotError
 from vm.errors import VMError
@@ -59,6 +61,14 @@ def app_error(error: BaseException) -> AppError | None:
     if isinstance(error, OSError):
         return _system_error(error)
     return None
+
+
+def naming(error: AppError, session: str) -> AppError:
+    """Return the error with a session's own name where its hint says only `ID`."""
+    hint = re.sub(r"\bID\b", lambda _: shlex.quote(session), error.hint)
+    if hint == error.hint:
+        return error
+    return AppError(error.code, error.message, hint, status=error.status)
 
 
 def not_running(session: str, state: str) -> AppError:

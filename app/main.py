@@ -8,7 +8,7 @@ import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
-from app.errors import EXIT_OURS, EXIT_USAGE, AppError, app_error, exit_code
+from app.errors import EXIT_OURS, EXIT_USAGE, AppError, app_error, exit_code, naming
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -102,7 +102,14 @@ def _dispatch(head: list[str], rest: list[str] | None, output: Output) -> int:
     arguments.rest = rest
     module, name = COMMANDS[arguments.command]
     command = getattr(import_module(module), name)
-    status: int = command(arguments, output)
+    session = getattr(arguments, "session", None)
+    try:
+        status: int = command(arguments, output)
+    except Exception as error:  # only what is one of ours gets another hint
+        known = app_error(error)
+        if known is None or session is None:
+            raise
+        raise naming(known, session) from error
     return status
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shlex
 import sys
 import time
 from pathlib import Path
@@ -14,8 +15,9 @@ import msgspec
 from app.client import fleet
 from app.client.copying import CopyReport, copy_into, copy_out
 from app.client.session import SessionClient
-from app.errors import EXIT_DONE, EXIT_FAILED, AppError, not_running
+from app.errors import EXIT_DONE, EXIT_FAILED, AppError, app_error, naming, not_running
 from app.paths import Paths
+from vm.errors import VMError
 
 if TYPE_CHECKING:
     import argparse
@@ -37,11 +39,24 @@ def copy(arguments: argparse.Namespace, output: Output) -> int:
     info = fleet.find_session(paths, session, sandbox=True)
     if info.state != "running":
         raise not_running(info.id, info.state)
-    report = asyncio.run(_copy(paths, info.id, arguments, sides))
+    try:
+        report = asyncio.run(_copy(paths, info.id, arguments, sides))
+    except (AppError, VMError, OSError) as error:
+        raise _named(error, info.id, arguments) from error
     for skipped in report.skipped:
         output.note(f"left out: {skipped.path}: {skipped.reason}")
     output.result(_fields(info.id, report), lambda: output.line(_sentence(report)))
     return EXIT_FAILED if report.skipped_count else EXIT_DONE
+
+
+def _named(error: Exception, session: str, arguments: argparse.Namespace) -> Exception:
+    """Return the error with this session and these paths in its hint."""
+    known = app_error(error)
+    if known is None:
+        return error
+    words = shlex.join((arguments.source, arguments.target))
+    hint = known.hint.replace("SRC DST", words)
+    return naming(AppError(known.code, known.message, hint), session)
 
 
 def guest_side(text: str) -> tuple[str, bytes] | None:

@@ -57,19 +57,25 @@ async def carry(
     """Carry a program's streams to its end; at the deadline its process group is killed first.
 
     What it had printed until then still arrives. `stdin` is a descriptor of ours, None an empty
-    input. Raises what `out` and `err` raise.
+    input. Raises AppError `keeper-lost`, and what `out` and `err` raise.
     """
     carrying = asyncio.create_task(_pump(running, stdin, out, err))
     try:
-        if (await asyncio.wait({carrying}, timeout=timeout_s))[0]:
-            return Ended(carrying.result())
-        running.kill()
-        if (await asyncio.wait({carrying}, timeout=KILL_S))[0]:
-            carrying.result()
-        return Ended(EXIT_OURS, timed_out=True)
+        return await _until(running, carrying, timeout_s)
+    except asyncssh.Error as error:
+        raise keeper_lost() from error
     finally:
         carrying.cancel()
         await asyncio.gather(carrying, return_exceptions=True)
+
+
+async def _until(running: Running, carrying: asyncio.Task[int], timeout_s: float | None) -> Ended:
+    if (await asyncio.wait({carrying}, timeout=timeout_s))[0]:
+        return Ended(carrying.result())
+    running.kill()
+    if (await asyncio.wait({carrying}, timeout=KILL_S))[0]:
+        carrying.result()
+    return Ended(EXIT_OURS, timed_out=True)
 
 
 async def _pump(running: Running, stdin: int | None, out: Write, err: Write) -> int:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from app.errors import AppError, app_error, is_full
+from app.errors import AppError, app_error, is_full, naming
 from app.keeper.events import Events
 from app.keeper.journal import Journal
 from app.records import read_session, read_state, session_info, write_record
@@ -84,6 +84,7 @@ class Ledger:
         if known is None:
             log.error("a fault of Cloche's own", exc_info=error)
             known = AppError("internal", f"Cloche failed: {type(error).__name__}.")
+        known = naming(known, self.record.id)
         log.error("the session failed: %s %s", known.message, known.hint)
         failed = {
             "state": "failed",

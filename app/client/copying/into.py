@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 import asyncssh
 
 from app.client.copying.channel import copy_channel
-from app.client.copying.report import CopyReport, Progress
+from app.client.copying.report import FORBIDDEN, CopyReport, Progress, forbidden
 from app.copy_stream import (
     BROKEN,
     CHUNK,
@@ -81,6 +81,8 @@ def check_source(path: Path) -> None:
 def _check_answer(answer: Record) -> None:
     if answer.kind == "z":
         return
+    if answer.kind == "x" and answer.mode in FORBIDDEN:
+        raise forbidden(answer)
     about = f" about '{to_text(answer.path)}'" if answer.path else ""
     said = error_text(answer) if answer.kind == "x" else "something else than it was asked"
     raise AppError("guest-error", f"The guest answered{about}: {said}.", "See: cloche cp --help")

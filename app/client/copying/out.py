@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from app.client.copying.channel import copy_channel
-from app.client.copying.report import CopyReport, Progress
+from app.client.copying.report import FORBIDDEN, CopyReport, Progress, forbidden
 from app.copy_stream import (
     BrokenFile,
     CopyRequest,
@@ -45,7 +45,7 @@ MAX_ENTRIES: Final = 1_000_000
 RESERVE: Final = 256 << 20
 """Bytes of the disk that a copy leaves free, however much the guest has to say."""
 
-LOOK: Final = "Look what is there: cloche exec ID -- ls -la (root's own: cloche cp --root)"
+LOOK: Final = "Look what is there: cloche exec ID -- ls -la"
 CHECK_EVERY: Final = 16 << 20
 _NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -115,6 +115,8 @@ async def receive(reader: Reader, place: Place, progress: Progress) -> CopyRepor
 
 
 def _nothing(first: Record) -> AppError:
+    if first.kind == "x" and first.mode in FORBIDDEN:
+        raise forbidden(first)
     if first.kind == "x":
         code = "not-found" if first.mode == 2 else "guest-error"
         return AppError(code, f"The guest answered: {error_text(first)}.", LOOK)

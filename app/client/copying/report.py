@@ -2,18 +2,37 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from app.copy_stream import error_text
+from app.errors import AppError
 from app.protocol import Skipped
 from app.wire_text import to_text
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from app.copy_stream import Record
+
 MAX_SKIPPED: Final = 100
 """Names that are kept of what was left out; the rest is counted."""
+
+
+FORBIDDEN: Final = frozenset({errno.EACCES, errno.EPERM})
+"""Errors of the guest that mean: the agent's user may not do this."""
+
+
+def forbidden(answer: Record) -> AppError:
+    """Return the error of a copy that only the root of the agent's world could make."""
+    about = f" about '{to_text(answer.path)}'" if answer.path else ""
+    return AppError(
+        "guest-error",
+        f"The guest answered{about}: {error_text(answer)}.",
+        "As root of the agent's world: cloche cp --root SRC DST",
+    )
 
 
 @dataclass(slots=True)
