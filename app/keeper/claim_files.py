@@ -23,7 +23,7 @@ from app.memory_claims import Claim
 from app.paths import private_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator
     from pathlib import Path
 
 log = logging.getLogger(__name__)
@@ -42,7 +42,7 @@ _FOLDER: Final = re.compile(r"[0-9a-f]{8}\Z")
 
 
 @contextlib.contextmanager
-def locked(runtime: Path) -> Iterator[None]:
+def locked(runtime: Path) -> Generator[None]:
     """Keep all others from deciding about memory. Raises AppError `busy` when somebody hangs."""
     path = private_folder(runtime) / LOCK
     flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
