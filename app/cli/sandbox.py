@@ -15,10 +15,11 @@ import msgspec
 from app.cli.guest import our_terminals
 from app.cli.sandbox_flags import request_of
 from app.client.programs import writer
+from app.client.sandboxes import logs_folder
 from app.errors import EXIT_DONE
 from app.paths import Paths
 from app.services.sandbox import Streams, run_sandbox
-from app.services.sandbox_logs import Captured, logs_folder
+from app.services.sandbox_logs import Captured
 
 if TYPE_CHECKING:
     import argparse
@@ -60,7 +61,8 @@ async def _interruptible(work: Coroutine[object, object, int]) -> int:
         loop.remove_reader(1)
         stop(signal.SIGPIPE)
 
-    for number in SIGNALS:
+    # what whoever started us made us ignore, as nohup does, we go on to ignore
+    for number in (one for one in SIGNALS if signal.getsignal(one) != signal.SIG_IGN):
         loop.add_signal_handler(number, stop, number)
     watched = _is_pipe(1)
     if watched:  # the end of its reader is all that the writing end of a pipe ever tells
@@ -147,7 +149,7 @@ async def _reported(request: SandboxRequest, output: Output) -> int:
     kept: list[Captured] = []
 
     def streams(sandbox_id: str) -> Streams:
-        folder = logs_folder(paths) / sandbox_id
+        folder = logs_folder(paths, sandbox_id)
         kept.extend(Captured(folder / f"{name}.log") for name in ("stdout", "stderr"))
         return Streams(kept[0].write, kept[1].write)
 

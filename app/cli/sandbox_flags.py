@@ -51,17 +51,18 @@ def request_of(arguments: argparse.Namespace) -> SandboxRequest:
 
 
 def _program(arguments: argparse.Namespace) -> Program:
-    argv = tuple(arguments.rest or ())
+    argv: tuple[str, ...] = tuple(arguments.rest or ())
     if not argv:
         raise AppError("usage", "What shall be run?", "cloche sandbox -- CMD")
-    env = dict(_variable(pair) for pair in arguments.env)
+    pairs: list[str] = arguments.env
+    env = dict(map(_variable, pairs))
     if len(env) > MAX_VARIABLES:
         raise AppError("usage", f"A command gets at most {MAX_VARIABLES} variables.", _HELP)
     cwd: str = arguments.cwd
     if cwd and not cwd.startswith("/"):
         text = f"'{cwd}' is no absolute path of the guest."
         raise AppError("usage", text, f"--cwd /workspace/{cwd}")
-    _check_texts((*argv, *env, *env.values(), cwd))
+    _check_texts([*argv, *env, *env.values(), cwd])
     return Program(argv, root=arguments.root, cwd=cwd, env=env)
 
 

@@ -10,20 +10,26 @@ import asyncio
 import contextlib
 import fcntl
 import os
+import shlex
 import time
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Final, Self
+
+import msgspec
 
 from app import records
 from app.agents import Agent
 from app.client import checks
 from app.client.connection import new_host_key
-from app.client.fleet import create, list_sessions
+from app.client.fleet import MAX_NAME, create, list_sessions
 from app.client.launch import spawn_keeper, take_lock
 from app.client.session import SessionClient
 from app.config import Defaults, load_config, tighten
 from app.errors import AppError
+from app.files import open_regular, write_atomic
+from app.paths import private_folder
 from app.wire_text import path_text
+from snapshot.safe_text import safe_line
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -33,6 +39,11 @@ if TYPE_CHECKING:
 
 NAME: Final = "sandbox"
 """What stands in the place of an agent's name."""
+
+LOGS: Final = "sandboxes"
+KEPT_LOGS: Final = ("console.log", "qemu.log", "keeper.log")
+KEPT_BYTES: Final = 64 << 10
+"""Bytes of each log that are kept of a sandbox that failed."""
 
 OVER: Final = frozenset({"stopped", "failed", "lost"})
 DISCARD_S: Final = 60.0
@@ -113,13 +124,36 @@ class Sandbox:
             raise self._failure()
 
     def _failure(self) -> AppError:
+        """Return why there is no machine; what it last said is kept, for all else goes with it."""
         state = self.state()
         message = state.message or "The sandbox's machine ended."
-        return AppError(state.fault or "failed", message, state.hint or "Look: cloche doctor")
+        hint = state.hint or "Look: cloche doctor"
+        if self.id in hint:  # what it says to do needs a session that is still there
+            hint = f"Read: {keep_logs(self._paths, self.id)} (and look: cloche doctor)"
+        return AppError(state.fault or "failed", message, hint)
 
     def state(self) -> records.StateRecord:
         """Return what the keeper last wrote down."""
         return records.read_state(self._paths.session(self.id))
+
+
+def logs_folder(paths: Paths, session: str) -> Path:
+    """Return where logs of one sandbox are kept when it is gone."""
+    return paths.state / LOGS / session
+
+
+def keep_logs(paths: Paths, session: str) -> Path:
+    """Keep the end of what machine and keeper of a sandbox said; the folder."""
+    folder = logs_folder(paths, session)
+    private_folder(folder.parent)
+    private_folder(folder)
+    for name in KEPT_LOGS:
+        with contextlib.suppress(FileNotFoundError, AppError):  # it never came to that
+            with open_regular(paths.session(session) / name) as descriptor:
+                size = os.fstat(descriptor).st_size
+                data = os.pread(descriptor, KEPT_BYTES, max(0, size - KEPT_BYTES))
+            write_atomic(folder / name, data)
+    return folder
 
 
 def _prepare(paths: Paths, spec: SandboxSpec) -> tuple[records.SessionRecord, bytes]:
@@ -137,7 +171,7 @@ def _prepare(paths: Paths, spec: SandboxSpec) -> tuple[records.SessionRecord, by
     public, key = new_host_key()
     record = records.SessionRecord(
         id=session,
-        name=f"{NAME}-{session}",
+        name=_name(spec.argv),
         agent=Agent(NAME, spec.argv),
         workspace=path_text(workspace) if workspace is not None else "",
         created=time.time(),
@@ -149,10 +183,18 @@ def _prepare(paths: Paths, spec: SandboxSpec) -> tuple[records.SessionRecord, by
     return record, key
 
 
+def _name(argv: tuple[str, ...]) -> str:
+    """Return what lists show; no agent's session has such a name of its own accord."""
+    words = safe_line(shlex.join(argv)).text
+    text = f"{NAME}: {words}"
+    return text if len(text) <= MAX_NAME else text[: MAX_NAME - 3] + "..."
+
+
 def _limits(defaults: Defaults, spec: SandboxSpec) -> records.Limits:
     asked = {"memory": spec.memory, "vcpus": spec.vcpus, "scratch": spec.scratch}
+    limits = records.Limits(**asdict(defaults))
     given = {name: value for name, value in asked.items() if value is not None}
-    return records.Limits(**(asdict(defaults) | given))
+    return msgspec.structs.replace(limits, **given)
 
 
 def sweep(paths: Paths) -> None:

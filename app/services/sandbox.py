@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
 
-from app.client import programs
+from app.client import copying, programs
 from app.client.copying import copy_into, copy_out
 from app.client.sandboxes import Sandbox
 from app.errors import EXIT_OURS, EXIT_TIMEOUT, AppError, app_error
@@ -37,6 +37,13 @@ SIGNALS: Final = 64
 SIGKILL: Final = 9
 STALL_S: Final = 60.0
 """Seconds without progress after which a copy is given up; the guest may be stuck."""
+
+
+HINTS: Final = {
+    copying.LOOK: "See what is there: let the command end with ls -la DIR",
+    copying.AS_ROOT: "Run it as root of the machine: cloche sandbox --root ...",
+}
+"""Next steps in the place of those that need a machine that is still there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,8 +211,9 @@ async def _copy_out(box: Sandbox, request: SandboxRequest, report: SandboxReport
         except (AppError, VMError, SnapshotError, OSError) as error:
             known = app_error(error)
             assert known is not None
-            failed = (guest, str(pair.host), known.code, known.message, known.hint)
-            report.copies_failed.append(CopyFailed(*failed))
+            hint = HINTS.get(known.hint, known.hint)
+            failed = CopyFailed(guest, str(pair.host), known.code, known.message, hint)
+            report.copies_failed.append(failed)
         else:
             report.copied.append(Copied(guest, str(done.target), done.size, done.files))
 

@@ -12,6 +12,7 @@ import shutil
 import time
 from typing import TYPE_CHECKING, Final
 
+from app.client.sandboxes import logs_folder
 from app.paths import private_folder
 from app.records import valid_id
 
@@ -37,11 +38,6 @@ RESERVE: Final = 256 << 20
 """Bytes of the disk that a log leaves free, however much the guest prints."""
 
 CHECK_EVERY: Final = 4 << 20
-
-
-def logs_folder(paths: Paths) -> Path:
-    """Return the folder in which each run that printed much has one of its own."""
-    return paths.state / "sandboxes"
 
 
 class Captured:
@@ -132,7 +128,7 @@ class Captured:
 
 def prune(paths: Paths, now: float | None = None) -> None:
     """Remove logs of earlier runs: beyond KEPT_RUNS, or older ones beyond KEPT_BYTES in all."""
-    folder = logs_folder(paths)
+    folder = logs_folder(paths, "")
     try:
         runs = sorted(filter(valid_id, os.listdir(folder)), reverse=True)  # ids sort by age
     except FileNotFoundError:

@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 from app.client.copying.into import check_source, copy_into
-from app.client.copying.out import copy_out, destination
-from app.client.copying.report import CopyReport, Progress
+from app.client.copying.out import LOOK, copy_out, destination
+from app.client.copying.report import AS_ROOT, CopyReport, Progress
 
-__all__ = ["CopyReport", "Progress", "check_source", "copy_into", "copy_out", "destination"]
+__all__ = [
+    "AS_ROOT",
+    "LOOK",
+    "CopyReport",
+    "Progress",
+    "check_source",
+    "copy_into",
+    "copy_out",
+    "destination",
+]

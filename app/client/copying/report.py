@@ -25,13 +25,16 @@ FORBIDDEN: Final = frozenset({errno.EACCES, errno.EPERM})
 """Errors of the guest that mean: the agent's user may not do this."""
 
 
+AS_ROOT: Final = "As root of the agent's world: cloche cp --root SRC DST"
+
+
 def forbidden(answer: Record) -> AppError:
     """Return the error of a copy that only the root of the agent's world could make."""
     about = f" about '{to_text(answer.path)}'" if answer.path else ""
     return AppError(
         "guest-error",
         f"The guest answered{about}: {error_text(answer)}.",
-        "As root of the agent's world: cloche cp --root SRC DST",
+        AS_ROOT,
     )
 
 
