@@ -6,8 +6,6 @@ to end when the client goes away before the program does.
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import logging
 import shlex
 from dataclasses import dataclass, field
@@ -19,25 +17,21 @@ import msgspec
 from app.errors import AppError
 from app.keeper.agent_terminal import ENVIRONMENT
 from app.programs import CWD_VARIABLE, ENV_VARIABLE
-from vm.errors import GuestProtocol, LinkLost
+from vm.errors import LinkLost
 from vm.machine import guest_exec
 from vm.machine.commands import SIGNALS, enter_words
 from vm.machine.ending import ended
+from vm.machine.shells import shell_pid
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from vm.machine.commands import Process
+    from vm.machine.shells import Shells
 
 log = logging.getLogger(__name__)
 
-START_S: Final = 20.0
-"""Seconds until the guest's shell must have said its pid."""
-
 END_S: Final = 10.0
-MAX_PID: Final = 16
-"""Longest line in bytes that can be a pid."""
-
 
 FIND_SHELL: Final = "command -v bash >/dev/null 2>&1 && exec bash"
 """An image need not have bash; `sh` it has."""
@@ -108,8 +102,11 @@ async def start(
     root: bool,
     term: tuple[str, int, int] | None,
     place: Place = HOME,
+    shells: Shells | None = None,
 ) -> GuestProgram:
     """Run a program in the agent's world; with `term` (type, columns, rows) on a terminal.
+
+    Without a terminal one of the connection's `shells` may be ready for it.
 
     Raises LinkLost when the guest starts nothing, GuestProtocol when it does not say what,
     AppError `usage` for what no argument vector can hold.
@@ -120,6 +117,10 @@ async def start(
         words = enter_words(command)
     except ValueError as error:
         raise AppError("usage", f"The command cannot be run: {error}.") from error
+    if term is None and shells is not None:
+        ready = await shells.take(shlex.join(words))
+        if ready is not None:
+            return GuestProgram(ready.process, ready.group, ssh)
     options: dict[str, Any] = {"request_pty": False}
     stream = ">&2"
     if term is not None:
@@ -130,19 +131,8 @@ async def start(
     except (asyncssh.Error, OSError) as error:
         raise LinkLost(f"The guest started no program: {error}.") from error
     try:
-        group = await _pid(process.stdout if term else process.stderr)
+        group = await shell_pid(process.stdout if term else process.stderr)
     except BaseException:
         process.close()
         raise
     return GuestProgram(process, group, ssh)
-
-
-async def _pid(stream: asyncssh.SSHReader[bytes]) -> int:
-    line = b""
-    with contextlib.suppress(TimeoutError, asyncio.IncompleteReadError):
-        async with asyncio.timeout(START_S):
-            while not line.endswith(b"\n") and len(line) < MAX_PID:
-                line += await stream.readexactly(1)
-    if not line.strip().isdigit():
-        raise GuestProtocol("The guest's shell did not say who it is.")
-    return int(line)

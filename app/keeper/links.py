@@ -10,6 +10,7 @@ import asyncssh
 from vm.errors import LinkLost
 from vm.machine import ssh as guest_ssh
 from vm.machine.bulk import BulkClient
+from vm.machine.shells import Shells
 
 if TYPE_CHECKING:
     import socket
@@ -33,6 +34,7 @@ class Links:
         self._spec = spec
         self._identity = identity
         self._ssh = ssh
+        self._shells: Shells | None = None
         self._bulk: BulkClient | None = None
         self._syncer: asyncssh.SSHClientProcess[bytes] | None = None
         self._connecting = asyncio.Lock()
@@ -46,6 +48,13 @@ class Links:
                     self._spec.control_socket, self._identity, CONNECT_S
                 )
             return self._ssh
+
+    async def shells(self) -> tuple[asyncssh.SSHClientConnection, Shells]:
+        """Return a live connection and its shells. Raises LinkLost."""
+        ssh = await self.ssh()
+        if self._shells is None or self._shells.connection is not ssh:
+            self._shells = Shells(ssh)
+        return ssh, self._shells
 
     async def log_in(self, port: socket.socket, username: str) -> asyncssh.SSHClientConnection:
         """Log in to another of the guest's sshds, at the other end of `port`. Raises LinkLost."""
@@ -96,6 +105,8 @@ class Links:
         """Hang up both."""
         await self.drop_bulk()
         self._drop_syncer()
+        if self._shells is not None:
+            await self._shells.close()
         if self._ssh is not None:
             self._ssh.abort()
             self._ssh = None

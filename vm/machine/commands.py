@@ -22,6 +22,8 @@ from vm.machine.ending import Flow, output_over
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from vm.machine.shells import Shells
+
 ENTER = "/bin/enter"
 
 TIMED_OUT = 124
@@ -99,10 +101,12 @@ async def run(
     stdin: bytes = b"",
     max_output: int = 1 << 20,
     timeout_s: float = 60.0,
+    shells: Shells | None = None,
 ) -> ExecResult:
     """Run a command to its end; keeps the first `max_output` bytes of each stream.
 
-    Raises LinkLost when the connection breaks, ValueError for an argument with a NUL byte.
+    `shells` of the same connection may have one ready for it. Raises LinkLost when the connection
+    breaks, ValueError for an argument with a NUL byte.
     """
     return await run_toolkit(
         connection,
@@ -110,6 +114,7 @@ async def run(
         stdin=stdin,
         max_output=max_output,
         timeout_s=timeout_s,
+        shells=shells,
     )
 
 
@@ -120,13 +125,14 @@ async def run_toolkit(
     stdin: bytes = b"",
     max_output: int = 1 << 20,
     timeout_s: float = 60.0,
+    shells: Shells | None = None,
 ) -> ExecResult:
     """Run one command of the toolkit's shell as root, outside the agent's world; else like `run`.
 
     `script` ends in the command that decides the exit code; never put guest text into it unquoted.
     """
     try:
-        return await _run(connection, script, stdin, max_output, timeout_s)
+        return await _run(connection, script, stdin, max_output, timeout_s, shells)
     except (asyncssh.Error, OSError) as error:
         raise LinkLost(f"The connection to the guest broke: {error}.") from error
 
@@ -137,6 +143,7 @@ async def _run(
     stdin: bytes,
     max_output: int,
     timeout_s: float,
+    shells: Shells | None,
 ) -> ExecResult:
     out, err = _Kept(max_output), _Kept(max_output)
     group: asyncio.Future[int] = asyncio.get_running_loop().create_future()
@@ -144,7 +151,11 @@ async def _run(
     timed_out = False
     try:
         async with asyncio.timeout(timeout_s):
-            process = await _open(connection, f"echo $$ >&2; exec {script}")
+            if shells is not None and (ready := await shells.take(script)) is not None:
+                process = ready.process
+                group.set_result(ready.group)
+            else:
+                process = await _open(connection, f"echo $$ >&2; exec {script}")
             await _carry(process, stdin, out, err, group)
     except TimeoutError:
         timed_out = True
@@ -223,7 +234,9 @@ async def _collect(stream: asyncssh.SSHReader[bytes], kept: _Kept, flow: Flow) -
 async def _collect_errors(
     stream: asyncssh.SSHReader[bytes], kept: _Kept, flow: Flow, group: asyncio.Future[int]
 ) -> None:
-    """Take our shell's pid off the front of stderr, then collect the rest."""
+    """Take our shell's pid, where nobody has yet, off the front of stderr; collect the rest."""
+    if group.done():
+        return await _collect(stream, kept, flow)
     head = b""
     while b"\n" not in head and len(head) <= _MAX_PID:
         if not (chunk := await stream.read(_CHUNK)):
