@@ -53,16 +53,16 @@ class Verdict:
 
 
 class Judge(Protocol):
-    """Who decides. `decide` may wait for an answer; the other two may not."""
+    """Who decides. Only `ask` may wait."""
 
-    def lookup(self, name: str) -> Verdict:
-        """Decide whether a name gets an address: `deny` does not."""
+    def decide(self, request: Request) -> Verdict:
+        """Decide about a name (no port: `deny` means it gets no address) or a connection."""
         ...
 
-    async def decide(self, flow: int, request: Request) -> Verdict:
-        """Decide about a connection; what is neither `allow` nor `deny` counts as `deny`.
+    async def ask(self, flow: int, request: Request, verdict: Verdict) -> Verdict:
+        """Have a connection decided about which the verdict is `ask`: it is held meanwhile.
 
-        It is cancelled when the guest's program has given up.
+        What is not `allow` then counts as `deny`. Cancelled when the guest's program gives up.
         """
         ...
 
@@ -78,6 +78,14 @@ class DialRefused(Exception):
         super().__init__(reason)
         self.code = code
         self.reason = reason
+
+
+class Refused(Exception):
+    """What the guest sent may not go on; `code` is a stable word with dashes."""
+
+    def __init__(self, code: str) -> None:
+        super().__init__(code)
+        self.code = code
 
 
 @dataclass(frozen=True, slots=True)
