@@ -4,6 +4,8 @@ VMError
 ├─ HostLacks     a program, device or permission that this host does not have (exit 5)
 ├─ ImageMissing  kernel, initramfs or base image is not built (exit 5)
 ├─ BuildFailed   an image could not be built from the distribution's packages
+├─ FetchFailed   an image did not come from where it lies (a registry, an archive)
+├─ ImageRefused  an image that is damaged, for another machine, or made to do harm
 ├─ BootFailed    the guest did not answer in time; carries the last lines of its console
 ├─ LinkLost      the connection to the guest broke or was refused
 ├─ GuestProtocol the guest sent something that the protocol does not allow
@@ -47,6 +49,20 @@ class BuildFailed(VMError):
 
     code = "build-failed"
     way_out = "Run: sudo apt-get update && cloche image build base"
+
+
+class FetchFailed(VMError):
+    """An image did not come from where it lies: a registry, an OCI layout or an archive."""
+
+    code = "fetch-failed"
+    way_out = "Look whether it is there: skopeo inspect docker://HOST/NAME:TAG"
+
+
+class ImageRefused(VMError):
+    """An image that Cloche does not take: damaged, for another machine, or made to do harm."""
+
+    code = "image-refused"
+    way_out = "Import another image, or have this one built again: cloche image import REF"
 
 
 class BootFailed(VMError):

@@ -5,9 +5,12 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+import msgspec
+
 from app.errors import EXIT_DONE, AppError
 from app.paths import Paths
 from app.services.image_use import Needs, needs
+from app.services.recipes import load_recipes
 from vm.image import removal, staleness, store
 
 if TYPE_CHECKING:
@@ -15,6 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from app.cli.output import Output
+    from app.services.image_look import Look
     from vm.image.removal import Version
     from vm.image.staleness import Listed
 
@@ -28,25 +32,45 @@ NAMED_SESSIONS: Final = 4
 """Sessions that a refusal names."""
 
 
-def list_images(output: Output) -> int:
+def list_images(arguments: argparse.Namespace, output: Output) -> int:
     """List the images, why they are stale, and what else was built and is still there."""
     paths = Paths.from_environment()
     now = time.time()
-    listed = staleness.list_stale(paths.store, now)
+    listed = staleness.list_stale(paths.store, now, load_recipes(paths.config))
+    looks = {} if arguments.offline else _looks(listed)
+    listed = [_moved(one, looks.get(one.name)) for one in listed]
     built, used = removal.versions(paths.store), needs(paths)
     output.result(
         {
-            "images": [_image(paths.store, one) for one in listed],
+            "images": [_image(paths.store, one, looks.get(one.name)) for one in listed],
             "versions": [_version(version, used) for version in built],
         },
-        lambda: _print(output, listed, built, used),
+        lambda: _print(output, listed, looks, built, used),
     )
     return EXIT_DONE
 
 
-def _image(folder: Path, listed: Listed) -> dict[str, Any]:
+def _looks(listed: list[Listed]) -> dict[str, Look]:
+    imported = [
+        (one.name, one.record.imported) for one in listed if one.record and one.record.imported
+    ]
+    if not imported:
+        return {}
+    from app.services.image_look import look
+
+    return look(imported)
+
+
+def _moved(listed: Listed, found: Look | None) -> Listed:
+    if listed.record is None or found is None or not found.digest:
+        return listed
+    return listed._replace(reasons=listed.reasons + staleness.moved(listed.record, found.digest))
+
+
+def _image(folder: Path, listed: Listed, look: Look | None) -> dict[str, Any]:
     facts: dict[str, Any] = {"name": listed.name, "stale": bool(listed.reasons)}
     facts["reasons"] = [reason._asdict() for reason in listed.reasons]
+    facts["unknown"] = look.trouble if look else ""
     if listed.record is None:
         return facts
     record = listed.record
@@ -59,6 +83,7 @@ def _image(folder: Path, listed: Listed) -> dict[str, Any]:
         "built": record.built,
         "suite": record.suite,
         "packages_days": staleness.packages_days(record, time.time()),
+        "imported": msgspec.to_builtins(record.imported),
         **files,
     }
 
@@ -74,13 +99,21 @@ def _version(version: Version, used: Needs) -> dict[str, Any]:
     }
 
 
-def _print(output: Output, listed: list[Listed], built: list[Version], used: Needs) -> None:
+def _print(
+    output: Output,
+    listed: list[Listed],
+    looks: dict[str, Look],
+    built: list[Version],
+    used: Needs,
+) -> None:
     rows = [_row(one) for one in listed]
     output.table(rows or [("No images.", "Build one:", "cloche image build base")])
     for one in listed:
         for reason in one.reasons:
             output.line(f"{one.name} is stale: {reason.text}.")
             output.line(f"  {reason.command}")
+        if (look := looks.get(one.name)) and look.trouble:
+            output.line(f"{one.name} may be stale: {look.trouble}")
     older = [version for version in built if not version.names]
     if not older:
         return
@@ -93,9 +126,11 @@ def _print(output: Output, listed: list[Listed], built: list[Version], used: Nee
 
 def _row(one: Listed) -> tuple[str, ...]:
     if one.record is None:
-        return one.name, "-", "-", "damaged"
+        return one.name, "-", "-", "damaged", ""
     state = "stale" if one.reasons else "fresh"
-    return one.name, one.record.digest[:SHORT], one.record.kernel_release, state
+    record, source = one.record, one.record.imported
+    whence = source.reference if source else ""
+    return one.name, record.digest[:SHORT], record.kernel_release, state, whence
 
 
 def _older(version: Version, used: Needs) -> tuple[str, ...]:

@@ -79,6 +79,9 @@ def _sessions(add: Adder) -> None:
     run.add_argument("--workspace", type=Path, default=None, metavar="DIR", help="default: here")
     run.add_argument("--name", default="", metavar="NAME", help="what the session is called")
     run.add_argument(
+        "--image", default="base", metavar="NAME", help="see: cloche image list; default: base"
+    )
+    run.add_argument(
         "--port",
         action="append",
         default=[],
@@ -199,11 +202,38 @@ def _host(add: Adder, commands: Commands) -> None:
     add("version", "print the version")
     images = {
         "build": "build an image",
+        "import": "bring in an image for containers: from a registry, a layout or an archive",
         "list": "list the images, why they are stale, and what was built earlier",
         "rm": "remove an image or a version of one that no session needs",
     }
     _group(commands, "image", "guest images", images)
     _group(commands, "agents", "agents", {"list": "list the agents that can be run"})
+
+
+def _import(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "reference",
+        metavar="REF",
+        help="docker://HOST/NAME:TAG or @DIGEST (also without docker://), oci:DIR:TAG, "
+        "docker-archive:FILE (what `docker save` writes)",
+    )
+    command.add_argument(
+        "--name", default="", metavar="NAME", help="what it is called here; default: NAME-TAG"
+    )
+    command.add_argument(
+        "--pull",
+        choices=("always", "background", "if-not-present", "never"),
+        default="always",
+        metavar="WHEN",
+        help="always (the default): fetch it when it moved on; background: the same, later, when "
+        "it is there; if-not-present; never: fail when it is not there",
+    )
+    command.add_argument(
+        "--plain-http", action="store_true", help="speak to its registry also without TLS"
+    )
+    command.add_argument(
+        "--force", action="store_true", help="fetch and pack it even where nothing moved on"
+    )
 
 
 def _group(commands: Commands, name: str, summary: str, actions: dict[str, str]) -> None:
@@ -218,6 +248,12 @@ def _group(commands: Commands, name: str, summary: str, actions: dict[str, str])
             )
             command.add_argument(
                 "--force", action="store_true", help="build it anew even when it is there"
+            )
+        if (name, action) == ("image", "import"):
+            _import(command)
+        if (name, action) == ("image", "list"):
+            command.add_argument(
+                "--offline", action="store_true", help="ask no registry whether a tag moved on"
             )
         if (name, action) == ("image", "rm"):
             command.add_argument(

@@ -36,6 +36,7 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
         name=arguments.name,
         argv=tuple(arguments.rest or ()),
         ports=tuple(map(parse_forward, arguments.port)),
+        image=arguments.image,
         **_terminal_size(),
     )
     paths = Paths.from_environment()

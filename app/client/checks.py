@@ -143,7 +143,20 @@ def check_space(paths: Paths) -> None:
 
 
 def check_image(paths: Paths, name: str = "base") -> ImageSet:
-    """Return the image that sessions boot. Raises ImageMissing with the build command."""
-    from vm.image import find_image
+    """Return the image that a session shall boot.
 
-    return find_image(paths.store, name)
+    Raises ImageMissing with the command that brings it, AppError `not-found` where none does.
+    """
+    from app.services.recipes import load_recipes
+    from vm.errors import ImageMissing
+    from vm.image import find_image, store
+
+    try:
+        return find_image(paths.store, name)
+    except ImageMissing as error:
+        if name in store.names(paths.store):
+            raise  # it is there, but damaged: the error names its remedy
+        if name not in load_recipes(paths.config):
+            text = f"There is no image called '{name}'."
+            raise AppError("not-found", text, "See them: cloche image list") from error
+        raise ImageMissing(error.message, f"cloche image build {name}") from error

@@ -54,6 +54,8 @@ class StartRequest:
     rows: int = 30
     ports: tuple[Forward, ...] = ()
     """Ports of 127.0.0.1 that shall lead to the guest's."""
+    image: str = "base"
+    """Name of the image that it stands on."""
 
 
 def list_sessions(paths: Paths) -> list[SessionInfo]:
@@ -167,7 +169,7 @@ def _prepare(paths: Paths, request: StartRequest) -> tuple[records.SessionRecord
     limits = tighten(config.defaults, workspace)
     session_id = records.new_id()
     checks.check_programs()
-    checks.check_image(paths)
+    checks.check_image(paths, request.image)
     checks.check_space(paths)
     checks.check_sockets(paths, session_id)
     checks.check_ports(request.ports)
@@ -178,7 +180,7 @@ def _prepare(paths: Paths, request: StartRequest) -> tuple[records.SessionRecord
         agent=agent,
         workspace=path_text(workspace),
         created=time.time(),
-        image="base",
+        image=request.image,
         control_key=public,
         argv=request.argv,
         limits=records.Limits(**asdict(limits)),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from app.cli.host import _Bar  # pyright: ignore[reportPrivateUsage]
+from app.cli.progress import Bar
 from app.main import main
 from vm import image
 from vm.errors import VMError
@@ -14,14 +14,15 @@ if TYPE_CHECKING:
 
     import pytest
 
-    from vm.image.build import Progress
+    from vm.image.progress import Progress
+    from vm.image.recipes import Recipe
 
 
 def test_a_bar_never_wraps(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("COLUMNS", "60")
-    bar = _Bar(shown=True)
+    bar = Bar(shown=True)
     bar.show("half of " + "x" * 100, 0.5)
     bar.end()
     drawn = capsys.readouterr().err
@@ -30,14 +31,14 @@ def test_a_bar_never_wraps(
 
 
 def test_a_bar_that_was_never_drawn_leaves_no_line(capsys: pytest.CaptureFixture[str]) -> None:
-    _Bar(shown=True).end()
+    Bar(shown=True).end()
     assert capsys.readouterr().err == ""
 
 
 def test_steps_are_told_once_where_there_is_no_terminal(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    bar = _Bar(shown=False)
+    bar = Bar(shown=False)
     for what in ("one", "one", "two"):
         bar.show(what, 0.1)
     bar.end()
@@ -47,7 +48,7 @@ def test_steps_are_told_once_where_there_is_no_terminal(
 def test_an_error_begins_its_own_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def fail(store: Path, *, name: str, progress: Progress, force: bool) -> None:
+    def fail(store: Path, *, recipe: Recipe, progress: Progress, force: bool) -> None:
         progress("fetching", 0.1)
         raise VMError("The mirror is gone.")
 

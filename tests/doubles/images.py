@@ -12,7 +12,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def put_image(images: Path, content: str = "fake", name: str = "base", **facts: str) -> str:
+def put_image(
+    images: Path,
+    content: str = "fake",
+    name: str = "base",
+    imported: store.Imported | None = None,
+    **facts: str,
+) -> str:
     """Put an image into `images`, as a build would, and return its digest.
 
     `facts` are fields of its record.
@@ -36,6 +42,7 @@ def put_image(images: Path, content: str = "fake", name: str = "base", **facts: 
         tools={},
         toolkit_packages=[],
         base_packages=[],
+        imported=imported,
     )
     (fresh / store.RECORD).write_bytes(msgspec.json.encode(record))
     (images / store.BUILT).mkdir(exist_ok=True)

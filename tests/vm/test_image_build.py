@@ -15,10 +15,23 @@ import msgspec
 import pytest
 
 from vm.errors import HostLacks, ImageMissing, VMError
-from vm.image import build, build_image, find_image, guest, list_images, packages, store, tools
+from vm.image import (
+    build,
+    build_image,
+    find_image,
+    guest,
+    list_images,
+    packages,
+    recipes,
+    store,
+    tools,
+)
+from vm.image.progress import stages
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from vm.image.progress import Progress
 
 
 def _nothing(text: str, share: float) -> None:
@@ -32,17 +45,20 @@ class _Fake:
     runs = 0
     taken = 0
 
-    def __init__(self, name: str, scratch: Path, init: bytes, progress: build.Progress) -> None:
-        self._name = name
+    def __init__(self, base: build.BaseSystem, scratch: Path, progress: Progress) -> None:
+        self._name = base.name
         self._out = scratch / "image"
         self._out.mkdir()
+
+    def take_machine(self, store_folder: Path) -> None:
+        pass
 
     def take_base(self, folder: Path, record: store.ImageRecord) -> None:
         type(self).taken += 1
         assert (folder / store.BASE).is_file()
         assert record.name == self._name
 
-    def run(self) -> Path:
+    def run(self, store_folder: Path) -> Path:
         type(self).runs += 1
         for name in store.FILES:
             (self._out / name).write_text(f"{name} {type(self).runs}")
@@ -108,9 +124,13 @@ def test_other_sources_of_ours_make_another_image(
     build_image(tmp_path, progress=_nothing)
     assert (fake.runs, fake.taken) == (2, 1)  # the base system is the same
     monkeypatch.setattr(build, "toolkit_source", lambda: "again")
-    monkeypatch.setattr(build, "base_source", lambda: "changed")
+    monkeypatch.setattr(build, "base_source", _changed)
     build_image(tmp_path, progress=_nothing)
     assert (fake.runs, fake.taken) == (3, 1)
+
+
+def _changed(_recipe: recipes.Recipe | None = None) -> str:
+    return "changed"
 
 
 def test_what_a_killed_build_left_is_cleared_and_never_found(
@@ -130,7 +150,7 @@ def test_a_failed_build_keeps_the_older_image(
 ) -> None:
     first = build_image(tmp_path, progress=_nothing)
 
-    def full(_self: _Fake) -> Path:
+    def full(_self: _Fake, _store: Path) -> Path:
         raise OSError(errno.ENOSPC, "No space left on device", "somewhere")
 
     monkeypatch.setattr(_Fake, "run", full)
@@ -157,10 +177,10 @@ def test_a_second_builder_waits_and_then_finds_the_image(
 
     other = threading.Thread(target=second)
 
-    def slow(self: _Fake) -> Path:
+    def slow(self: _Fake, folder: Path) -> Path:
         other.start()
         assert waiting.wait(20)
-        return real(self)
+        return real(self, folder)
 
     monkeypatch.setattr(_Fake, "run", slow)
     first = build_image(tmp_path, progress=_nothing)
@@ -378,10 +398,9 @@ def test_a_compiler_without_an_assembler_is_told_before_it_fails(
     assert caught.value.hint == "sudo apt-get install binutils"
 
 
-def test_progress_tells_stages_and_no_chatter(tmp_path: Path) -> None:
+def test_progress_tells_stages_and_no_chatter() -> None:
     told: list[tuple[str, float]] = []
-    fresh = build._Build("base", tmp_path, b"", lambda text, share: told.append((text, share)))  # pyright: ignore[reportPrivateUsage]
-    said = fresh._stages(0.0, 1.0, 2)  # pyright: ignore[reportPrivateUsage]
+    said = stages(lambda text, share: told.append((text, share)), 0.0, 1.0, 2)
     for text in ("automatically chosen mode: root", "running apt-get update", "extracting archives",
                  "done", "removing tempdir x", "success in 1.0 seconds"):  # fmt: skip
         said(text)

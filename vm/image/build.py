@@ -1,4 +1,9 @@
-"""Build an image: kernel, modules, toolkit initramfs and base system, placed in one rename."""
+"""Make an image: kernel, modules, toolkit initramfs and base system, placed in one rename.
+
+The toolkit is the same for every image, so it is taken from another one of the store where that was
+made of today's sources. What the base system is made of is for a `BaseSystem` to know: packages
+(`RecipeBase`), or an image for containers (`vm.image.imports`).
+"""
 
 from __future__ import annotations
 
@@ -6,31 +11,27 @@ import contextlib
 import fcntl
 import os
 import shutil
-import tarfile
 import tempfile
-from collections.abc import Callable
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 from blake3 import blake3
 
-from vm.errors import BuildFailed, ImageMissing
-from vm.image import guest, packages, store, toolkit
-from vm.image.modules import module_closure
+from vm.errors import BuildFailed, ImageMissing, VMError
+from vm.image import guest, machine_files, packages, store
+from vm.image.machine_files import Machine
+from vm.image.progress import Progress, stages
+from vm.image.recipes import RECIPES
 from vm.image.tools import Watch, find, one_sentence, run, spawn, sync_file
-from vm.image.vmlinux import extract_vmlinux
 
 if TYPE_CHECKING:
     from collections.abc import Generator
-    from typing import IO
 
-    from vm.image.packages import Bootstrap
+    from vm.image.recipes import Recipe
     from vm.image.store import ImageSet
-
-Progress = Callable[[str, float], None]
-"""Called with what is being done (a short phrase) and the share done so far, 0.0 to 1.0."""
 
 _BUILDING = ".building-"
 _SQUASHFS = (
@@ -38,59 +39,136 @@ _SQUASHFS = (
     *("-root-mode", "755", "-root-uid", "0", "-root-gid", "0"),
 )
 _DECIDES = ("cpio.py", "modules.py", "packages.py", "toolkit.py", "vmlinux.py")
-"""The sources whose change makes another image."""
-_CHATTER = ("running --", "using ", "automatically ", "skipping ", "chroot architecture ",
-            "done", "removing ", "success ")  # fmt: skip
-"""Beginnings of mmdebstrap's messages that tell a user nothing."""
-_KEPT = ("boot/", "lib/", "lib64/", "bin/", "usr/lib/", "usr/lib64/", "usr/bin/", "usr/sbin/")
-"""What is unpacked of the toolkit's packages; documentation and the like is not."""
+"""The sources whose change makes another toolkit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Installed:
+    """What is remembered of how a base system came to be."""
+
+    packages: list[str] = field(default_factory=list[str])
+    imported: store.Imported | None = None
+
+
+class BaseSystem(Protocol):
+    """Where an image's base system comes from."""
+
+    @property
+    def name(self) -> str:
+        """What the image is called."""
+        ...
+
+    def source(self) -> str:
+        """Return the digest of what decides it; the same one means that it need not be made."""
+        ...
+
+    def kept(self, older: Installed) -> Installed:
+        """Return what is remembered where an older base system is taken over."""
+        ...
+
+    def install(self, target: Path, scratch: Path, progress: Progress) -> Installed:
+        """Make it as the squashfs `target`; progress from 0.3 on. Raises VMError."""
+        ...
 
 
 def build_image(
-    store_folder: Path, *, name: str = "base", progress: Progress, force: bool = False
+    store_folder: Path,
+    *,
+    recipe: Recipe = RECIPES["base"],
+    progress: Progress,
+    force: bool = False,
 ) -> ImageSet:
-    """Build the image called `name` into the store, or return it at once when it is there.
+    """Build the image of a recipe into the store, or return it at once when it is there.
 
     An image that was made from other sources of ours is built anew, its base system only where
     that would change or with `force`. One builder at a time works on a store; a second one waits
     for it. An interrupted build leaves nothing behind that a later one would take for an image.
 
     Raises HostLacks (a program or permission is missing; the hint installs it) and BuildFailed (the
-    build itself failed, or the disk is full).
+    build itself failed, or the disk is full). VMError for a name that an imported image has.
     """
-    folder = store.image_folder(store_folder, name)
-    with one_sentence("Building the image"):
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        with _only_builder(folder.parent, progress):
-            older = None if force else _older(folder)
-            if older and older.toolkit_source == toolkit_source():
-                return store.image_set(folder.resolve(), older)
-            packages.require_bootstrap()
-            init = guest.guest_init(store_folder)
-            with tempfile.TemporaryDirectory(prefix=_BUILDING, dir=folder.parent) as scratch:
-                fresh = _Build(name, Path(scratch), init, progress)
-                if older and older.base_source == base_source():
-                    fresh.take_base(folder, older)
-                finished = fresh.run()
-                _place(finished, folder)
+    with building(store_folder, progress):
+        folder = store.image_folder(store_folder, recipe.name)
+        older = None if force else older_record(folder)
+        if older and older.imported is not None:
+            raise VMError(
+                f"The image {recipe.name} was imported, and a recipe has the same name.",
+                f"Remove it first: cloche image rm {recipe.name}",
+            )
+        base = RecipeBase(recipe)
+        if older and is_current(older) and older.base_source == base.source():
+            return store.image_set(folder.resolve(), older)
+        packages.require_bootstrap()
+        return make_image(store_folder, base, progress, older, machine_anew=force)
+
+
+def refresh_image(store_folder: Path, name: str, progress: Progress) -> ImageSet:
+    """Give an image today's toolkit and keep its base system.
+
+    Raises ImageMissing, and as `build_image` does.
+    """
+    with building(store_folder, progress):
+        folder = store.image_folder(store_folder, name)
+        older = store.read_record(folder)
+        if is_current(older):
+            return store.image_set(folder.resolve(), older)
+        return make_image(store_folder, _KeptBase(name, older.base_source), progress, older)
+
+
+def make_image(
+    store_folder: Path,
+    base: BaseSystem,
+    progress: Progress,
+    older: store.ImageRecord | None,
+    *,
+    machine_anew: bool = False,
+) -> ImageSet:
+    """Make an image and place it under its base system's name; `building` must be held.
+
+    `older` is the image of that name whose base system may be taken over. With `machine_anew`
+    kernel and toolkit are fetched even where another image has them, for newer packages.
+    """
+    folder = store.image_folder(store_folder, base.name)
+    with tempfile.TemporaryDirectory(prefix=_BUILDING, dir=folder.parent) as scratch:
+        fresh = _Build(base, Path(scratch), progress)
+        if not machine_anew:
+            fresh.take_machine(store_folder)
+        if older and older.base_source == base.source():
+            fresh.take_base(folder, older)
+        _place(fresh.run(store_folder), folder)
     progress("image ready", 1.0)
-    return store.find_image(store_folder, name)
+    return store.find_image(store_folder, base.name)
+
+
+@contextlib.contextmanager
+def building(store_folder: Path, progress: Progress) -> Generator[None]:
+    """Hold the store's build lock; what fails of the file system is told as a VMError."""
+    images = store_folder / "images"
+    with one_sentence("Making the image"):
+        images.mkdir(parents=True, exist_ok=True)
+        with _only_builder(images, progress):
+            yield
 
 
 def toolkit_source() -> str:
-    """Return blake3 (hex) of all that decides what an image is besides the distribution."""
-    digest = blake3((guest.source_hash() + base_source()).encode())
+    """Return blake3 (hex) of all that decides kernel and toolkit besides the distribution."""
+    digest = blake3(guest.source_hash().encode())
     for name in _DECIDES:
         digest.update((Path(__file__).parent / name).read_bytes())
     return digest.hexdigest()
 
 
-def base_source() -> str:
-    """Return blake3 (hex) of what decides the base system besides the distribution."""
-    return blake3(repr((packages.BASE_OPTIONS, _SQUASHFS)).encode()).hexdigest()
+def base_source(recipe: Recipe = RECIPES["base"]) -> str:
+    """Return blake3 (hex) of what decides a base system besides the distribution."""
+    return blake3(repr((packages.base_options(recipe), _SQUASHFS)).encode()).hexdigest()
 
 
-def _older(folder: Path) -> store.ImageRecord | None:
+def is_current(record: store.ImageRecord) -> bool:
+    """Tell whether an image's kernel and toolkit are what would be made today."""
+    return record.toolkit_source == toolkit_source()
+
+
+def older_record(folder: Path) -> store.ImageRecord | None:
     """Return the record of the image that is there, if it is whole."""
     try:
         return store.read_record(folder)
@@ -130,78 +208,31 @@ def _place(fresh: Path, folder: Path) -> None:
     os.replace(pointer, folder)
 
 
-class _Build:
-    """One build in its own folder; `run` returns the finished image's folder."""
+@dataclass(frozen=True, slots=True)
+class RecipeBase:
+    """A base system out of the distribution's packages."""
 
-    def __init__(self, name: str, scratch: Path, init: bytes, progress: Progress) -> None:
-        self._name = name
-        self._scratch = scratch
-        self._init = init
-        self._progress = progress
-        self._out = scratch / "image"
-        self._tree = scratch / "tree"
-        self._base_packages: list[str] = []
-        self._out.mkdir()
-        self._tree.mkdir()
+    recipe: Recipe
 
-    def take_base(self, folder: Path, record: store.ImageRecord) -> None:
-        """Take over an older image's base system, which no file of ours would make different."""
-        os.link(folder / store.BASE, self._out / store.BASE)
-        self._base_packages = record.base_packages
+    @property
+    def name(self) -> str:
+        """The image's name."""
+        return self.recipe.name
 
-    def run(self) -> Path:
-        tools = self._unpack()
-        release = self._kernel()
-        self._toolkit(release)
-        base = self._base_packages or self._base()
-        self._record(release, tools, base)
-        return self._out
+    def source(self) -> str:
+        """Return the digest of what decides it."""
+        return base_source(self.recipe)
 
-    def _stages(self, start: float, width: float, steps: int) -> Callable[[str], None]:
-        """Return a listener that turns mmdebstrap's messages into progress."""
-        seen = 0
+    def kept(self, older: Installed) -> Installed:
+        """Return what is known of the packages that were taken over."""
+        return older
 
-        def said(text: str) -> None:
-            nonlocal seen
-            if text.startswith(_CHATTER):
-                return
-            seen = min(seen + 1, steps)
-            self._progress(text, start + width * seen / steps)
-
-        return said
-
-    def _unpack(self) -> list[str]:
-        self._progress("fetching kernel and tools", 0.02)
-        source = packages.unpack_toolkit(self._scratch, self._stages(0.02, 0.16, 5))
-        with _closing(source):
-            assert source.child.stdout is not None
-            with contextlib.suppress(tarfile.ReadError):  # a failed run ends early and says why
-                _unpack_kept(source.child.stdout, self._tree)
-            source.finish("Fetching kernel and tools")
-        return source.versions
-
-    def _kernel(self) -> str:
-        self._progress("unpacking the kernel", 0.2)
-        found = sorted((self._tree / "boot").glob("vmlinuz-*"))
-        if not found:
-            raise BuildFailed(f"The package {packages.KERNEL} brought no kernel.")
-        image = found[-1].read_bytes()
-        (self._out / store.KERNEL).write_bytes(image)
-        (self._out / store.VMLINUX).write_bytes(extract_vmlinux(image))
-        return found[-1].name.removeprefix("vmlinuz-")
-
-    def _toolkit(self, release: str) -> None:
-        self._progress("assembling the toolkit", 0.25)
-        folders = [self._tree / top / "modules" / release for top in ("usr/lib", "lib")]
-        modules = module_closure(next(path for path in folders if path.is_dir()))
-        archive = toolkit.toolkit_cpio(self._tree, self._init, modules)
-        (self._out / store.INITRAMFS).write_bytes(archive)
-
-    def _base(self) -> list[str]:
-        self._progress("installing the base system", 0.3)
-        target = self._out / store.BASE
-        source = packages.install_base(self._scratch, self._stages(0.3, 0.6, 7))
-        with _closing(source):
+    def install(self, target: Path, scratch: Path, progress: Progress) -> Installed:
+        """Install the packages into a squashfs."""
+        progress("installing the base system", 0.3)
+        said = stages(progress, 0.3, 0.6, 7)
+        source = packages.install_base(self.recipe, scratch, said)
+        with contextlib.closing(source):
             assert source.child.stdout is not None
             squash = spawn(["mksquashfs", "-", str(target), *_SQUASHFS],
                            stdin=source.child.stdout.fileno())  # fmt: skip
@@ -209,63 +240,88 @@ class _Build:
             try:
                 source.child.stdout.close()
                 source.finish("Installing the base system")
-                self._progress("compressing the base system", 0.92)
+                progress("compressing the base system", 0.92)
                 watch.finish("mksquashfs")
             finally:
                 watch.close()
-        return source.versions
+        return Installed(source.versions)
 
-    def _record(self, release: str, tools: list[str], base: list[str]) -> None:
+
+@dataclass(frozen=True, slots=True)
+class _KeptBase:
+    """Whatever base system an image has, kept as it is."""
+
+    name: str
+    digest: str
+
+    def source(self) -> str:
+        return self.digest
+
+    def kept(self, older: Installed) -> Installed:
+        return older
+
+    def install(self, target: Path, scratch: Path, progress: Progress) -> Installed:
+        raise BuildFailed(f"The image {self.name} lost its base system meanwhile.")
+
+
+class _Build:
+    """One build in its own folder; `run` returns the finished image's folder."""
+
+    def __init__(self, base: BaseSystem, scratch: Path, progress: Progress) -> None:
+        self._base = base
+        self._scratch = scratch
+        self._progress = progress
+        self._out = scratch / "image"
+        self._machine: Machine | None = None
+        self._installed: Installed | None = None
+        self._out.mkdir()
+
+    def take_machine(self, store_folder: Path) -> None:
+        """Take over kernel and toolkit of an image that was made of today's sources."""
+        for name in store.names(store_folder):
+            folder = store.image_folder(store_folder, name)
+            record = older_record(folder)
+            if record is not None and is_current(record):
+                for file in (store.KERNEL, store.VMLINUX, store.INITRAMFS):
+                    os.link(folder.resolve() / file, self._out / file)
+                self._machine = Machine(record.kernel_release, record.toolkit_packages)
+                return
+
+    def take_base(self, folder: Path, record: store.ImageRecord) -> None:
+        """Take over an older image's base system, which no file of ours would make different."""
+        os.link(folder / store.BASE, self._out / store.BASE)
+        self._installed = self._base.kept(Installed(record.base_packages, record.imported))
+
+    def run(self, store_folder: Path) -> Path:
+        machine = self._machine or machine_files.make(
+            self._out, self._scratch, store_folder, self._progress
+        )
+        installed = self._installed or self._base.install(
+            self._out / store.BASE, self._scratch, self._progress
+        )
+        self._record(machine, installed)
+        return self._out
+
+    def _record(self, machine: Machine, installed: Installed) -> None:
         self._progress("recording digests", 0.97)
         files = store.record_files(self._out)
         record = store.ImageRecord(
             format=store.FORMAT,
-            name=self._name,
+            name=self._base.name,
             digest=store.set_digest(files),
-            kernel_release=release,
+            kernel_release=machine.kernel_release,
             files=files,
             toolkit_source=toolkit_source(),
-            base_source=base_source(),
-            suite=packages.host_sources().suite,
+            base_source=self._base.source(),
+            suite="" if installed.imported else packages.host_sources().suite,
             built=datetime.now(UTC).isoformat(timespec="seconds"),
             tools=_tool_versions(),
-            toolkit_packages=tools,
-            base_packages=base,
+            toolkit_packages=machine.packages,
+            base_packages=installed.packages,
+            imported=installed.imported,
         )
         encoded = msgspec.json.format(msgspec.json.encode(record), indent=1)
         (self._out / store.RECORD).write_bytes(encoded)
-
-
-@contextlib.contextmanager
-def _closing(source: Bootstrap) -> Generator[None]:
-    try:
-        yield
-    finally:
-        source.close()
-
-
-def _unpack_kept(stream: IO[bytes], tree: Path) -> None:
-    """Unpack what toolkit and kernel are taken from; the rest of the stream is read and dropped."""
-    with tarfile.open(fileobj=stream, mode="r|") as archive:
-        for member in archive:
-            name = member.name.removeprefix("./")
-            if name.startswith(_KEPT) and ".." not in name.split("/"):
-                _unpack_member(archive, member, tree / name)
-    while stream.read(1 << 20):
-        pass
-
-
-def _unpack_member(archive: tarfile.TarFile, member: tarfile.TarInfo, path: Path) -> None:
-    """Write one member; links that leave the tree (absolute ones) are of no use here."""
-    if not member.isdir():
-        path.parent.mkdir(parents=True, exist_ok=True)
-    if member.isdir():
-        path.mkdir(parents=True, exist_ok=True)
-    elif member.issym() and not member.linkname.startswith("/"):
-        path.symlink_to(member.linkname)
-    elif member.isreg() and (content := archive.extractfile(member)):
-        with path.open("wb") as out:
-            shutil.copyfileobj(content, out, 1 << 20)
 
 
 def _tool_versions() -> dict[str, str]:

@@ -20,12 +20,10 @@ if TYPE_CHECKING:
     import subprocess
     from collections.abc import Callable
 
+    from vm.image.recipes import Recipe
+
 KERNEL = "linux-image-cloud-amd64"
 TOOLKIT_PACKAGES = ("openssh-server", "busybox-static", "dtach", KERNEL)
-BASE_PACKAGES = (
-    "git", "python3", "curl", "ca-certificates", "less", "vim-tiny", "ncurses-term",
-    "procps", "file", "patch", "xz-utils",
-)  # fmt: skip
 BUILD_SECONDS = 1800.0
 """A slow mirror's time; beyond it something hangs."""
 
@@ -122,9 +120,9 @@ def unpack_toolkit(scratch: Path, said: Callable[[str], None]) -> Bootstrap:
     return _bootstrap(options, scratch, said)
 
 
-def install_base(scratch: Path, said: Callable[[str], None]) -> Bootstrap:
+def install_base(recipe: Recipe, scratch: Path, said: Callable[[str], None]) -> Bootstrap:
     """Start installing the base system of the agent's world."""
-    return _bootstrap(list(BASE_OPTIONS), scratch, said)
+    return _bootstrap(list(base_options(recipe)), scratch, said)
 
 
 _WORLD = (
@@ -146,15 +144,18 @@ _WORLD = (
 
 
 _QUERY = "dpkg-query -W -f 'package ${Package}_${Version}_${Architecture}\\n'"
-BASE_OPTIONS = (
-    "--variant=apt",
-    f"--include={','.join(BASE_PACKAGES)}",
-    *(f"--dpkgopt=path-exclude=/usr/share/{name}/*" for name in _UNUSED),
-    "--dpkgopt=path-include=/usr/share/locale/locale.alias",
-    f'--customize-hook=chroot "$1" {_QUERY} >&2',
-    *(f"--customize-hook={step}" for step in _WORLD),
-)
-"""Everything that decides the base system, apart from what the mirror holds that day."""
+
+
+def base_options(recipe: Recipe) -> tuple[str, ...]:
+    """Return all that decides a base system, apart from what the mirror holds that day."""
+    return (
+        "--variant=apt",
+        f"--include={','.join(recipe.packages)}",
+        *(f"--dpkgopt=path-exclude=/usr/share/{name}/*" for name in _UNUSED),
+        "--dpkgopt=path-include=/usr/share/locale/locale.alias",
+        f'--customize-hook=chroot "$1" {_QUERY} >&2',
+        *(f"--customize-hook={step}" for step in _WORLD),
+    )
 
 
 def _command(options: list[str], sources: Sources) -> list[str]:

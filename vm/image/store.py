@@ -17,6 +17,7 @@ import msgspec
 from blake3 import blake3
 
 from vm.errors import ImageMissing, VMError
+from vm.image.recipes import RECIPES
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -62,6 +63,32 @@ class FileRecord(msgspec.Struct, frozen=True):
     blake3: str
 
 
+class Imported(msgspec.Struct, frozen=True):
+    """Where an imported image came from, and what its maker says of it."""
+
+    reference: str
+    """As it can be imported again: `docker://HOST/NAME:TAG`, `oci:…` or `docker-archive:…`."""
+    digest: str
+    """What the reference meant then: of an index where there was one, else of the manifest."""
+    manifest: str
+    config: str
+    layers: list[str]
+    platform: str
+    created: str = ""
+    env: dict[str, str] = {}
+    """The image's ENV: what programs in its guests get where nothing else is said."""
+    working_dir: str = ""
+    """Kept, not obeyed: agents begin in the workspace."""
+    user: str = ""
+    """Kept, not obeyed: agents run as Cloche's own user."""
+    entrypoint: list[str] = []
+    cmd: list[str] = []
+    plain_http: bool = False
+    """Whether its registry may be spoken to without TLS."""
+    notes: list[str] = []
+    """What was changed or is missing, for people."""
+
+
 class ImageRecord(msgspec.Struct, frozen=True):
     """The content of `image.json`: what the image is and how it came to be."""
 
@@ -80,6 +107,8 @@ class ImageRecord(msgspec.Struct, frozen=True):
     tools: dict[str, str]
     toolkit_packages: list[str]
     base_packages: list[str]
+    imported: Imported | None = None
+    """None where the base system was built here from packages."""
 
 
 def image_folder(store: Path, name: str) -> Path:
@@ -155,11 +184,18 @@ def read_record(folder: Path) -> ImageRecord:
     except (OSError, msgspec.MsgspecError) as error:
         raise _missing(folder, "has a damaged record") from error
     if record.format != FORMAT or set(record.files) != set(FILES):
-        raise _missing(folder, "is of another version of Cloche")
+        raise _missing(folder, "is of another version of Cloche", remedy(record))
     for name, expected in record.files.items():
         if not _matches(folder / name, expected):
-            raise _missing(folder, f"is damaged ({name})")
+            raise _missing(folder, f"is damaged ({name})", remedy(record))
     return record
+
+
+def remedy(record: ImageRecord) -> str:
+    """Return the command that makes an image anew."""
+    if record.imported is None:
+        return f"cloche image build {record.name}"
+    return f"cloche image import {record.imported.reference} --name {record.name}"
 
 
 def decode_record(folder: Path) -> ImageRecord:
@@ -184,8 +220,10 @@ def _matches(path: Path, expected: FileRecord) -> bool:
     return found.st_mtime_ns == expected.mtime_ns or file_digest(path) == expected.blake3
 
 
-def _missing(folder: Path, why: str) -> ImageMissing:
-    return ImageMissing(f"The image {folder.name} {why}.", f"cloche image build {folder.name}")
+def _missing(folder: Path, why: str, hint: str = "") -> ImageMissing:
+    name = folder.name
+    known = f"cloche image build {name}" if name in RECIPES else "See them: cloche image list"
+    return ImageMissing(f"The image {name} {why}.", hint or known)
 
 
 def image_set(folder: Path, record: ImageRecord) -> ImageSet:

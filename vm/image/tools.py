@@ -26,6 +26,7 @@ PACKAGES = {
     "mksquashfs": "squashfs-tools",
     "mkfs.ext4": "e2fsprogs",
     "musl-gcc": "musl-tools",
+    "skopeo": "skopeo",
     "newuidmap": "uidmap",
     "zstd": "zstd",
 }
@@ -44,7 +45,7 @@ def require(*programs: str) -> None:
     packages = sorted({PACKAGES.get(program, program) for program in missing})
     verb = "is" if len(missing) == 1 else "are"
     raise HostLacks(
-        f"{', '.join(missing)} {verb} not installed, and building an image needs it.",
+        f"{', '.join(missing)} {verb} not installed, and making an image needs it.",
         f"sudo apt-get install {' '.join(packages)}",
     )
 
@@ -70,9 +71,17 @@ def one_sentence(what: str) -> Generator[None]:
 
 
 def spawn(
-    argv: Sequence[str], *, stdin: int | None = None, env: dict[str, str] | None = None
+    argv: Sequence[str],
+    *,
+    stdin: int | None = None,
+    env: dict[str, str] | None = None,
+    environment: dict[str, str] | None = None,
+    cwd: Path | None = None,
 ) -> subprocess.Popen[bytes]:
-    """Start a program in a process group of its own, its outputs on pipes."""
+    """Start a program in a process group of its own, its outputs on pipes.
+
+    `env` adds to our own environment, `environment` takes its place.
+    """
     program = find(argv[0])
     if program is None:
         require(argv[0])
@@ -81,7 +90,8 @@ def spawn(
         stdin=subprocess.DEVNULL if stdin is None else stdin,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        env={**os.environ, "LC_ALL": "C.UTF-8", **(env or {})},
+        env=environment or {**os.environ, "LC_ALL": "C.UTF-8", **(env or {})},
+        cwd=cwd,
         start_new_session=True,
     )
 
@@ -142,6 +152,11 @@ class Watch:
         if self._late.is_set():
             raise BuildFailed(f"{what} took too long and was ended. It said: {said}")
         raise BuildFailed(f"{what} failed (status {status}). It said: {said}", _way_out(self._tail))
+
+    @property
+    def tail(self) -> list[str]:
+        """The last lines that the child said; complete after `close`."""
+        return list(self._tail)
 
     def close(self) -> None:
         """End the child if it still runs, and let go of its pipes and of the timer."""

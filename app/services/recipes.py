@@ -1,0 +1,90 @@
+"""The images that can be built: those that come with Cloche, and the user's own.
+
+`$XDG_CONFIG_HOME/cloche/images/NAME.yaml`:
+
+    description: base with Go
+    from: base
+    packages: [golang, gopls]
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from app import config_yaml
+from app.errors import AppError
+from vm.errors import VMError
+from vm.image.recipes import RECIPES, Recipe
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from app.config_yaml import Document
+
+FOLDER: Final = "images"
+_SUFFIX: Final = ".yaml"
+_NAME: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}\Z")
+_KEYS: Final = ("description", "from", "packages")
+
+
+def load_recipes(config: Path) -> dict[str, Recipe]:
+    """Return every recipe by name. Raises AppError `bad-config` with file, line and column."""
+    try:
+        names = sorted(os.listdir(config / FOLDER))
+    except FileNotFoundError:
+        return dict(RECIPES)
+    own = (_load(config / FOLDER / name) for name in names if name.endswith(_SUFFIX))
+    return {**RECIPES, **{recipe.name: recipe for recipe in own}}
+
+
+def find_recipe(config: Path, name: str) -> Recipe:
+    """Return the recipe called `name`; AppError `not-found` with what there is otherwise."""
+    known = load_recipes(config)
+    if name in known:
+        return known[name]
+    near = difflib.get_close_matches(name, known, n=1)
+    hint = f"Did you mean: cloche image build {near[0]}" if near else ""
+    raise AppError(
+        "not-found",
+        f"There is no recipe for an image called '{name}'.",
+        hint or f"Build one of these: {', '.join(known)}",
+    )
+
+
+def _load(path: Path) -> Recipe:
+    name = path.name.removesuffix(_SUFFIX)
+    document = config_yaml.load(path)
+    if document is None:  # it was removed meanwhile
+        raise AppError("not-found", f"There is no file {path}.", "Do it again.")
+    if not _NAME.match(name) or name in RECIPES:
+        why = "is one of Cloche's own" if name in RECIPES else "is no name for an image"
+        raise document.error((), f"'{name}' {why}; give the file another name")
+    data: Any = {} if document.data is None else document.data
+    if not isinstance(data, dict):
+        raise document.error((), "here must stand a mapping (name: value)")
+    return _recipe(document, name, cast("dict[str, Any]", data))
+
+
+def _recipe(document: Document, name: str, given: dict[str, Any]) -> Recipe:
+    for key in given:
+        if key not in _KEYS:
+            raise document.error((key,), f"unknown key '{key}'", f"Known here: {', '.join(_KEYS)}")
+    below = given.get("from", "base")
+    if below not in RECIPES:
+        raise document.error(("from",), f"'from' must be one of {', '.join(RECIPES)}")
+    words = _words(document, given.get("packages", []))
+    try:
+        every = tuple(dict.fromkeys((*RECIPES[below].packages, *words)))
+        return Recipe(name, str(given.get("description") or ""), every)
+    except VMError as error:
+        raise document.error(("packages",), error.message.rstrip("."), error.hint) from None
+
+
+def _words(document: Document, given: Any) -> list[str]:
+    items: list[Any] | None = given if isinstance(given, list) else None  # pyright: ignore[reportUnknownVariableType]
+    if items is None or not all(isinstance(one, str) for one in items):
+        raise document.error(("packages",), "'packages' must be a list of names")
+    return items
