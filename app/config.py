@@ -13,17 +13,17 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 from app import config_yaml
 from app.agents import Agent, builtin
+from app.config_checks import choice, flag, mapping, number, texts
 from app.prefix import CHOICES, DEFAULT, PrefixRefused, prefix_key
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
     from pathlib import Path
 
     from app.config_yaml import Document, Key
@@ -50,7 +50,6 @@ LIMITS: Final[Mapping[str, tuple[int, int]]] = {
 MACHINES: Final[Mapping[str, tuple[int, int]]] = {"queue": (0, 86400), "pool": (256, 1 << 24)}
 """Least and greatest value of what holds for all machines: seconds, MiB."""
 
-MAX_PATTERNS = 1000
 _AGENT_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,39}\Z")
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}\Z")
 
@@ -104,7 +103,7 @@ def load_config(folder: Path) -> Config:
     document = config_yaml.load(folder / "config.yaml")
     if document is None or document.data is None:
         return Config()
-    top = _mapping(document, (), document.data, ("defaults", "machine", "agents", "ui"))
+    top = mapping(document, (), document.data, ("defaults", "machine", "agents", "ui"))
     defaults = replace(
         _defaults(document, top.get("defaults")), **_machine(document, top.get("machine"))
     )
@@ -120,7 +119,7 @@ def tighten(defaults: Defaults, workspace: Path) -> Defaults:
     document = config_yaml.load(workspace / PROJECT_FILE)
     if document is None or document.data is None:
         return defaults
-    top = _mapping(document, (), document.data, ("exclude", "git", "machine", *LIMITS))
+    top = mapping(document, (), document.data, ("exclude", "git", "machine", *LIMITS))
     machine = top.pop("machine", None)
     asked = _defaults(document, top, at=())
     for name in ("memory", "vcpus", "scratch"):
@@ -147,19 +146,19 @@ def _tighter_jail(document: Document, machine: Any, now: str) -> str:
 def _jail(document: Document, value: Any, default: str = "auto") -> str:
     if value is None:
         return default
-    given = _mapping(document, ("machine",), value, ("jail",))
+    given = mapping(document, ("machine",), value, ("jail",))
     if isinstance(given.get("jail"), bool):  # YAML takes a bare `on` or `off` for one
         given["jail"] = "on" if given["jail"] else "off"
-    return _choice(document, ("machine", "jail"), given, JAILS, default)
+    return choice(document, ("machine", "jail"), given, JAILS, default)
 
 
 def _machine(document: Document, value: Any) -> dict[str, Any]:
     """Return what holds for all machines, by its names in `Defaults`."""
     if value is None:
         return {}
-    given = _mapping(document, ("machine",), value, ("jail", *MACHINES))
+    given = mapping(document, ("machine",), value, ("jail", *MACHINES))
     found: dict[str, Any] = {
-        name: _number(document, ("machine", name), given[name], *MACHINES[name])
+        name: number(document, ("machine", name), given[name], *MACHINES[name])
         for name in MACHINES
         if name in given
     }
@@ -167,37 +166,22 @@ def _machine(document: Document, value: Any) -> dict[str, Any]:
     return found | {"jail": _jail(document, jail)}
 
 
-def _mapping(
-    document: Document, key: Key, value: Any, allowed: Iterable[str] | None
-) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise document.error(key, "here must stand a mapping (name: value)")
-    found = cast("dict[str, Any]", value)
-    known = tuple(allowed) if allowed is not None else tuple(found)
-    for name in found:
-        if name not in known:
-            near = difflib.get_close_matches(name, known, n=1)
-            hint = f"Did you mean: {near[0]}" if near else f"Known here: {', '.join(known)}"
-            raise document.error((*key, name), f"unknown key '{name}'", hint)
-    return found
-
-
 def _defaults(document: Document, value: Any, at: Key = ("defaults",)) -> Defaults:
     if value is None:
         return Defaults()
-    given = _mapping(document, at, value, ("accel", "git", "exclude", *LIMITS))
+    given = mapping(document, at, value, ("accel", "git", "exclude", *LIMITS))
     built_in = Defaults()
     numbers = {
-        name: _number(document, (*at, name), given[name], *LIMITS[name])
+        name: number(document, (*at, name), given[name], *LIMITS[name])
         if name in given
         else getattr(built_in, name)
         for name in LIMITS
     }
     return Defaults(
         **numbers,
-        accel=_choice(document, (*at, "accel"), given, ACCELERATORS, built_in.accel),
-        git=_choice(document, (*at, "git"), given, GIT_MODES, built_in.git),
-        exclude=_texts(document, (*at, "exclude"), given.get("exclude", [])),
+        accel=choice(document, (*at, "accel"), given, ACCELERATORS, built_in.accel),
+        git=choice(document, (*at, "git"), given, GIT_MODES, built_in.git),
+        exclude=texts(document, (*at, "exclude"), given.get("exclude", [])),
         jail=built_in.jail,
         queue=built_in.queue,
         pool=built_in.pool,
@@ -207,13 +191,13 @@ def _defaults(document: Document, value: Any, at: Key = ("defaults",)) -> Defaul
 def _ui(document: Document, value: Any) -> Ui:
     if value is None:
         return Ui()
-    given = _mapping(document, ("ui",), value, ("bell", "prefix", "direct_keys"))
+    given = mapping(document, ("ui",), value, ("bell", "prefix", "direct_keys"))
     if given.get("bell") is False:  # YAML takes a bare `off` for false
         given["bell"] = "off"
     return Ui(
-        bell=cast("Bell", _choice(document, ("ui", "bell"), given, BELLS, Ui().bell)),
+        bell=cast("Bell", choice(document, ("ui", "bell"), given, BELLS, Ui().bell)),
         prefix=_prefix(document, given.get("prefix", DEFAULT)),
-        direct_keys=_flag(document, ("ui", "direct_keys"), given.get("direct_keys", True)),
+        direct_keys=flag(document, ("ui", "direct_keys"), given.get("direct_keys", True)),
     )
 
 
@@ -224,42 +208,10 @@ def _prefix(document: Document, value: Any) -> str:
         raise document.error(("ui", "prefix"), str(error), f"Choose one of: {CHOICES}") from None
 
 
-def _flag(document: Document, key: Key, value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise document.error(key, f"'{key[-1]}' must be true or false")
-    return value
-
-
-def _number(document: Document, key: Key, value: Any, least: int, greatest: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= greatest:
-        raise document.error(key, f"'{key[-1]}' must be a whole number from {least} to {greatest}")
-    return value
-
-
-def _choice(
-    document: Document, key: Key, given: Mapping[str, Any], among: tuple[str, ...], default: str
-) -> str:
-    value = given.get(str(key[-1]), default)
-    if value not in among:
-        raise document.error(key, f"'{key[-1]}' must be one of {', '.join(among)}")
-    return str(value)
-
-
-def _texts(document: Document, key: Key, value: Any, *, one_line: bool = True) -> tuple[str, ...]:
-    items: list[Any] | None = value if isinstance(value, list) else None  # pyright: ignore[reportUnknownVariableType]
-    if items is None or len(items) > MAX_PATTERNS:
-        raise document.error(key, f"'{key[-1]}' must be a list of at most {MAX_PATTERNS} texts")
-    for index, item in enumerate(items):
-        if not isinstance(item, str) or not item or "\0" in item or (one_line and "\n" in item):
-            form = "a text of one line" if one_line else "a text"
-            raise document.error((*key, index), f"here must stand {form}")
-    return tuple(items)
-
-
 def _agents(document: Document, value: Any) -> dict[str, Agent]:
     if value is None:
         return {}
-    entries = _mapping(document, ("agents",), value, None)
+    entries = mapping(document, ("agents",), value, None)
     return {name: _agent(document, name, entry) for name, entry in entries.items()}
 
 
@@ -267,12 +219,12 @@ def _agent(document: Document, name: str, value: Any) -> Agent:
     key: Key = ("agents", name)
     if not _AGENT_NAME.match(name):
         raise document.error(key, "an agent's name is small letters, digits and . _ - (40 at most)")
-    given = _mapping(document, key, value, ("command", "env", "description"))
+    given = mapping(document, key, value, ("command", "env", "description"))
     words = given.get("command")
     if not words:
         raise document.error(key, f"the agent '{name}' needs a command", "command: [program, arg]")
     # A script of several lines, as in `[sh, -c, "…"]`, is a word like any other.
-    command = _texts(document, (*key, "command"), words, one_line=False)
+    command = texts(document, (*key, "command"), words, one_line=False)
     env = _environment(document, (*key, "env"), given.get("env"))
     description = str(given.get("description") or "")
     return Agent(name, command, env, description=description, source=str(document.path))
@@ -282,7 +234,7 @@ def _environment(document: Document, key: Key, value: Any) -> dict[str, str]:
     if value is None:
         return {}
     result: dict[str, str] = {}
-    for name, text in _mapping(document, key, value, None).items():
+    for name, text in mapping(document, key, value, None).items():
         if not _ENV_NAME.match(name):
             raise document.error((*key, name), f"'{name}' is not a name of a variable")
         if not isinstance(text, str) or "\0" in text:
