@@ -67,8 +67,16 @@ class Engine:
         hint = f"Read: cloche logs {name}; start it again: cloche resume {name}"
         return BootFailed(message, hint, self.machine.console_tail())
 
-    async def stop(self) -> None:
-        """End the machine, its disks written if it still listens. Raises NotStopped."""
+    async def stop(self, *, asked: bool = True) -> None:
+        """End the machine, its disks written if it still listens. Raises NotStopped.
+
+        Without `asked` neither guest nor QEMU are asked to end: a machine that answers nothing
+        would only make us wait.
+        """
+        if not asked:
+            await self.links.close()
+            await self.machine.kill()
+            return
 
         async def ask() -> None:
             await guest_exec.power_off(await self.links.ssh())

@@ -78,7 +78,9 @@ class Keeper:
 
     def links(self) -> Links:
         """Return the links to the running machine. Raises AppError `not-running`."""
-        return self._running().engine.links
+        shift = self._running()
+        shift.check()
+        return shift.engine.links
 
     @property
     def forwards(self) -> Forwards:
@@ -283,7 +285,7 @@ class Keeper:
     async def refresh(self) -> None:
         """Take a mirror pass now where there is a machine; read a lost session's disk."""
         if self._shift is not None:
-            if not self._shift.room.lacking:  # a machine that stands still answers nothing
+            if not self._shift.still:  # such a machine answers nothing
                 await self._shift.take()
         elif self.ledger.state.state == "lost" and not self.busy:
             await self._memory.enter(READ_WAIT_S)
@@ -292,8 +294,8 @@ class Keeper:
 
     async def resume(self, *, agent: bool = True, patience_s: float | None = None) -> None:
         """Let a machine go on that lacks room, else `begin`, with so much patience for memory."""
-        if self._shift is not None and self._shift.room.lacking:
-            await self._shift.room.go_on()
+        if self._shift is not None and self._shift.still:
+            await self._shift.go_on()
             return
         self._refuse_second()
         await self._memory.enter(patience_s)  # a refusal leaves the session as it was
@@ -312,6 +314,7 @@ class Keeper:
                 "The session has no machine.",
                 f"Start it: cloche resume {self.record.id}",
             )
+        self._shift.check()
         await (self._shift.take(freeze=True) if on else self._shift.thaw())
         return self.tree.generation
 
@@ -346,7 +349,7 @@ class Keeper:
                 message = await shift.take_last()
                 reached("stop.mirrored")
                 await shift.end()
-                await shift.engine.stop()
+                await shift.engine.stop(asked=not shift.pulse.silent)
                 reached("stop.ended")
             except BaseException as error:  # whatever it is, the session must not stay "stopping"
                 await self._not_stopped(shift, error)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from app.errors import AppError, app_error, is_full, naming
 from app.keeper.agent_terminal import AgentTerminal
 from app.keeper.forwards import Forwards
+from app.keeper.pulse import Pulse
 from app.keeper.room import Room
 from app.keeper.threads import end_tasks
 from snapshot.errors import SnapshotError
@@ -38,6 +39,10 @@ QUIET_S: Final = 10.0
 """Seconds without output after which a running agent counts as idle."""
 
 ADOPT_RETRY_S: Final = 1.0
+LAST_PASS_S: Final = 150.0
+"""Longest last mirror pass of a stop, in seconds: gigabytes under emulation take a minute."""
+
+ONLY_ON_DISK: Final = "The last changes are only on the session's disk:"
 
 
 class Shift:
@@ -58,6 +63,7 @@ class Shift:
         self._tree = tree
         self._pane = pane
         self.room = Room(ledger, engine.machine)
+        self.pulse = Pulse(ledger, engine.machine, self.room)
         self.forwards = Forwards(ledger.folder, engine.links)
         self._fault = ""
         self._tasks: list[asyncio.Task[None]] = []
@@ -73,7 +79,13 @@ class Shift:
 
     def go(self, *, adopted: bool = False) -> None:
         """Begin to carry and to mirror; with `adopted` find out first where things stand."""
-        jobs = (self.room.watch(), self._mirror(), self._carry(adopted), self.forwards.restore())
+        jobs = (
+            self.room.watch(),
+            self.pulse.watch(),
+            self._mirror(),
+            self._carry(adopted),
+            self.forwards.restore(),
+        )
         for job in jobs:
             self._tasks.append(asyncio.get_running_loop().create_task(logged(job)))
 
@@ -102,14 +114,37 @@ class Shift:
         """Take the final generation of a machine that is to end; what went wrong, or nothing."""
         try:
             if self.room.lacking:
-                return "The last changes are only on the session's disk: the host's disk is full."
-            await self.take(freeze=True)
+                return f"{ONLY_ON_DISK} the host's disk is full."
+            self.pulse.wake()
+            async with asyncio.timeout(LAST_PASS_S):
+                await self.pulse.unless_silent(self.take(freeze=True))
+        except TimeoutError:
+            return f"{ONLY_ON_DISK} {LAST_PASS_S:g} s were not enough to read them."
         except (VMError, SnapshotError, OSError) as error:
             known = app_error(error)
             reason = known.message if known else str(error)
             log.warning("the last mirror pass failed: %s", reason)
-            return f"The last changes are only on the session's disk: {reason}"
+            return f"{ONLY_ON_DISK} {reason}"
         return ""
+
+    @property
+    def still(self) -> bool:
+        """Whether the machine stands still: no room on the host, or its process was stopped."""
+        return self.room.lacking or self.pulse.silent
+
+    async def go_on(self) -> None:
+        """Let a machine that stands still go on. Raises AppError where it cannot yet."""
+        if self.pulse.silent:
+            self.pulse.wake()
+        else:
+            await self.room.go_on()
+
+    def check(self) -> None:
+        """Raise AppError where the machine stands still, so that nothing is asked in vain."""
+        self.pulse.check()
+        if self.room.lacking:
+            state = self._ledger.state
+            raise AppError("paused", state.message, state.hint)
 
     async def thaw(self) -> None:
         """Let a frozen agent go on. Raises LinkLost."""
@@ -132,7 +167,7 @@ class Shift:
 
     def _tell_fault(self, error: Exception | None) -> None:
         """Tell about a pass that failed, once; and that the next one did not."""
-        known = self._known(error) if error is not None and not self.room.lacking else None
+        known = self._known(error) if error is not None and not self.still else None
         sentence = known.message if known else ""
         if sentence == self._fault:
             return
@@ -151,7 +186,7 @@ class Shift:
         return None if known is None else naming(known, self._ledger.record.id)
 
     def _note_quiet(self) -> None:
-        if self._ledger.state.agent_state in ("working", "idle") and not self.room.lacking:
+        if self._ledger.state.agent_state in ("working", "idle") and not self.still:
             quiet = time.monotonic() - self.agent.last_output > QUIET_S
             self._ledger.change(agent_state="idle" if quiet else "working")
 

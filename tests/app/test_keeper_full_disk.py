@@ -42,6 +42,8 @@ class FakeMachine:
     def __init__(self) -> None:
         self.qmp = self
         self.status = "running"
+        self.running = self.connected = True
+        self.stands_still = False
         self.news: asyncio.Queue[Event] = asyncio.Queue()
 
     async def events(self, *names: str) -> AsyncIterator[Event]:
@@ -49,7 +51,8 @@ class FakeMachine:
         while True:
             yield await self.news.get()
 
-    async def execute(self, command: str) -> object:
+    async def execute(self, command: str, timeout_s: float = 10.0) -> object:
+        del timeout_s
         assert command == "query-status"
         return {"status": self.status, "running": self.status == "running"}
 
@@ -72,6 +75,7 @@ class House:
         self.folder.mkdir()
         take_snapshot(workspace, self.folder, CaptureOptions())
         record = SessionRecord("0123456789", "n", shell(), str(workspace), 0.0, "base", "")
+        self.record = record
         write_record(self.folder / "session.json", record)
         self.guest = FakeGuest()
         self.machine = FakeMachine()

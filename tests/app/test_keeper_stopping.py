@@ -18,7 +18,7 @@ from app.records import Process, SessionRecord, StateRecord, read_state, write_r
 from vm.errors import NotStopped
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Awaitable
     from pathlib import Path
 
 
@@ -35,7 +35,8 @@ class SlowShift:
         self.lacking = False
         self.running = True
         self.fault: Exception | None = None
-        self.engine = self.room = self.machine = self
+        self.silent = False
+        self.engine = self.room = self.machine = self.pulse = self
 
     async def take(self, *, freeze: bool) -> bool:
         assert freeze
@@ -47,13 +48,20 @@ class SlowShift:
 
     take_last = Shift.take_last
 
+    def wake(self) -> None:
+        return
+
+    async def unless_silent(self, work: Awaitable[bool]) -> bool:
+        return await work
+
     async def end(self) -> None:
         return
 
     async def let_go(self) -> None:
         return
 
-    async def stop(self) -> None:
+    async def stop(self, *, asked: bool) -> None:
+        assert asked
         self.stops += 1
         self.ended.set()
         if self.immortal:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from vm.errors import BootFailed, HostLacks, ImageMissing, LinkLost, NotStopped, VMError
 from vm.machine import argv, console, disks, jail_start, rlimits, ssh
-from vm.machine.process import Process, spawn, start_time
+from vm.machine.process import Process, spawn, stands_still, start_time
 from vm.machine.qmp import Qmp, QmpRefused
 from vm.steps import reached
 
@@ -88,6 +88,8 @@ class Machine:
         """
         process = _hold(pid, start_time)
         try:
+            if stands_still(pid):
+                raise LinkLost(f"QEMU (process {pid}) was stopped from outside.")
             qmp = await _answer(process, spec, deadline_s)
             if qmp is None and process.running:
                 raise LinkLost(f"QEMU did not answer QMP within {deadline_s:g} s.")
@@ -102,6 +104,15 @@ class Machine:
     def running(self) -> bool:
         """Whether the process still exists (not: whether the guest is well)."""
         return self._process.running
+
+    @property
+    def stands_still(self) -> bool:
+        """Whether a signal or a debugger has stopped the process; it answers nothing then."""
+        return self.running and stands_still(self.pid)
+
+    def wake(self) -> None:
+        """Let a process go on that a signal has stopped; nothing happens to any other."""
+        self._process.signal(signal.SIGCONT)
 
     async def wait_exit(self) -> int | None:
         """Wait for the end; the exit status (negative = signal), None when adopted."""
@@ -129,6 +140,11 @@ class Machine:
             await self._ask(ask, deadline_s / 2)
         if self.running:
             await self._quit(max(0.5, until - time.monotonic()))
+        await _end(self._process)
+        await self.close()
+
+    async def kill(self) -> None:
+        """End a machine that answers nothing, by signals alone. Raises NotStopped."""
         await _end(self._process)
         await self.close()
 
@@ -280,6 +296,7 @@ async def _end(process: Process) -> None:
         if not process.running:
             break
         process.signal(number)
+        process.signal(signal.SIGCONT)  # one that was stopped would obey nothing but SIGKILL
         await process.ends_within(patience)
     if process.running:
         raise NotStopped(

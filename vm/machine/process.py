@@ -30,12 +30,24 @@ def parent(pid: int) -> int | None:
     return _field(pid, 4)
 
 
-def _field(pid: int, number: int) -> int | None:
-    """Return a numeric field of /proc/PID/stat by its number in proc(5)."""
+def stands_still(pid: int) -> bool:
+    """Tell whether a process was stopped by a signal or a debugger (state T or t in proc(5))."""
+    text = _stat(pid)
+    return bool(text) and text[text.rindex(b")") + 2 :][:1] in (b"T", b"t")
+
+
+def _stat(pid: int) -> bytes:
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
-            text = file.read(4096)
+            return file.read(4096)
     except OSError:
+        return b""
+
+
+def _field(pid: int, number: int) -> int | None:
+    """Return a numeric field of /proc/PID/stat by its number in proc(5)."""
+    text = _stat(pid)
+    if not text:
         return None
     # the second field is the program's name in brackets and may hold anything, brackets included
     return int(text[text.rindex(b")") + 2 :].split()[number - 3])
