@@ -42,12 +42,18 @@ supported_system() {
      esac)
 }
 
-# Run commands (one string, for sh) as root.
+# Run commands (one string, for sh) as root. What they say is shown only when they fail; sudo asks for
+# a password on the terminal itself.
 as_root() {
-    if [ "$(id -u)" -eq 0 ]; then sh -c "$1" >&2
-    elif command -v sudo >/dev/null; then sudo sh -c "$1" >&2
+    local log name
+    name=$(mktemp) || fail "no file can be made in ${TMPDIR:-/tmp}. As root, run: $1"
+    exec {log}<>"$name"
+    rm -f "$name"
+    if [ "$(id -u)" -eq 0 ]; then sh -c "$1" >&"$log" 2>&1
+    elif command -v sudo >/dev/null; then sudo sh -c "$1" >&"$log" 2>&1
     else fail "root is needed once, and sudo is not installed. As root, run: $1"
-    fi || fail "that did not work. As root, run it until it does: $1"
+    fi || { cat "/dev/fd/$log" >&2; fail "that did not work. As root, run it until it does: $1"; }
+    exec {log}>&-
 }
 
 # $1: run or test.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -61,6 +62,24 @@ def sourced(checkout: Path, script: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         ["bash", "-c", text], capture_output=True, text=True, timeout=30, check=False
     )
+
+
+def as_root(command: str) -> subprocess.CompletedProcess[str]:
+    """Let the script itself run a command as root, which a sudo of the test's own takes us for."""
+    sudo = 'sudo() { "$@"; }; id() { echo 1; }'
+    text = f". {CI}/setup.sh\n{sudo}\nas_root {shlex.quote(command)}; echo went on"
+    return subprocess.run(
+        ["bash", "-c", text], capture_output=True, text=True, timeout=30, check=False
+    )
+
+
+def test_what_installs_says_nothing_unless_it_fails(tmp_path: Path) -> None:
+    done = as_root(f"echo Setting up libc; echo hm >&2; echo done > {tmp_path}/it")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "went on\n", "")
+    assert (tmp_path / "it").read_text() == "done\n"
+    failed = as_root("echo Reading lists; echo 'E: no such package' >&2; exit 100")
+    assert (failed.returncode, failed.stdout) == (5, "")
+    assert failed.stderr.startswith("Reading lists\nE: no such package\ncloche set-up: that did")
 
 
 def test_another_distribution_gets_the_names_and_nothing_else(checkout: Path) -> None:
