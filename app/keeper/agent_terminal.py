@@ -5,14 +5,18 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import secrets
 import time
 from typing import TYPE_CHECKING, Final
 
 from app.keeper.prompts import keys_of
-from vm.errors import LinkLost, VMError
+from vm.errors import GuestProtocol, LinkLost, VMError
 from vm.machine import guest_exec
+from vm.machine.held_terminal import end
 
 if TYPE_CHECKING:
+    import asyncssh
+
     from app.keeper.links import Links
     from app.keeper.pane import PaneServer
     from app.keeper.terminal_record import TerminalRecord
@@ -29,40 +33,19 @@ DETACH_S: Final = 3.0
 ATTACH_S: Final = 10.0
 """Seconds that input waits for a terminal whose link is being made anew; then it is dropped."""
 
-MAX_VANISHED: Final = 6
-"""Looks that must find neither terminal nor status before the agent counts as killed."""
-
 KILLED: Final = 137
 """Exit status of an agent that was killed with its holder: 128 + SIGKILL."""
 
 ENVIRONMENT: Final = {"TERM": "xterm-256color", "COLORTERM": "truecolor", "LANG": "C.UTF-8"}
 
-EOF_NOTE: Final = b"\x1b[999H\r\n[EOF - dtach terminating]\r\n"
-"""What dtach itself adds at the end; the agent did not print it."""
-
-CLEAR: Final = b"\x1b[H\x1b[J"
-"""What dtach prints first to whoever attaches; a page that the record holds must outlive it."""
-
-GATE: Final = (
-    'n=0; while [ "$(stty size 2>/dev/null)" = "0 0" ] && [ $n -lt 200 ]; '
-    'do n=$((n+1)); sleep 0.05; done; exec "$@"'
+MISSING: Final = (
+    "\x18\x1b\\\x1b[m\r\n[cloche: {:,} bytes of the output are missing here. While no keeper "
+    "listened, more was printed than the guest keeps.]\r\n"
 )
-"""Holds the agent back until we are attached, which is when its terminal gets a size: else its
-first words would be lost, and all of them when it ends at once. Gives up after some ten seconds."""
+"""Stands in the record where output is lost; first it ends whatever sequence was cut off there."""
 
 WRITE_FILE: Final = 'umask 077; mkdir -p -- "$(dirname -- "$1")" && cat > "$1"'
 """Puts standard input into a file of the agent's world; the path is an argument, never text."""
-
-
-async def first_words(terminal: Terminal) -> bytes:
-    """Return what a newly attached terminal says first, without what dtach itself prints."""
-    said = b""
-    while len(said) < len(CLEAR) and CLEAR.startswith(said):
-        data = await terminal.read()
-        if not data:
-            break
-        said += data
-    return said.removeprefix(CLEAR)
 
 
 class AgentTerminal:
@@ -89,11 +72,24 @@ class AgentTerminal:
                 said = result.stderr.decode(errors="replace").strip()[-200:]
                 raise VMError(f"The agent's file {path} could not be written: {said}")
         command = guest_exec.Command(
-            ("sh", "-c", GATE, "sh", *agent.command, *self._record.argv),
-            env=ENVIRONMENT | agent.env,
-            cgroup="agent",
+            (*agent.command, *self._record.argv), env=ENVIRONMENT | agent.env, cgroup="agent"
         )
-        await guest_exec.start_agent(ssh, command)
+        # on disk before there is anything to record: a keeper killed now leaves no doubt
+        self._terminal.begin_run(1 + secrets.randbelow(1 << 62))
+        await guest_exec.start_agent(ssh, command, self._terminal.run, *self._terminal.size)
+
+    async def known(self) -> bool:
+        """Tell whether the guest holds the terminal of the run that the record tells of.
+
+        Raises LinkLost, GuestProtocol.
+        """
+        ssh = await self._links.ssh()
+        try:
+            terminal = await self._attach(ssh)
+        except guest_exec.NoAgent:
+            return False
+        await end(terminal, DETACH_S)
+        return True
 
     async def run(self) -> int:
         """Carry the terminal until the agent has ended; its exit status. Cancel to let go."""
@@ -104,45 +100,52 @@ class AgentTerminal:
             self._changed.set()
 
     async def _run(self) -> int:
-        vanished = 0
         while True:
-            with contextlib.suppress(LinkLost):
-                await self._carry()
             try:
-                ssh = await self._links.ssh()
-                running = await guest_exec.agent_running(ssh)
-                status = await guest_exec.agent_status(ssh)
-            except LinkLost as error:
-                log.info("the guest does not answer: %s", error.message)
-            else:
-                if status is not None and not running:
-                    return status
-                # neither a terminal nor a status: whoever should have written it was killed
-                vanished = 0 if running else vanished + 1
-                if vanished > MAX_VANISHED:
-                    return KILLED
+                return await self._carry()
+            except guest_exec.NoAgent:
+                return KILLED  # the machine never heard of this run
+            except (LinkLost, GuestProtocol) as error:
+                log.info("the terminal's link broke: %s", error.message)
             await asyncio.sleep(RETRY_S)
 
-    async def _carry(self) -> None:
-        ssh = await self._links.ssh()
-        terminal = await guest_exec.attach(ssh, *self._terminal.size)
+    async def _attach(self, ssh: asyncssh.SSHClientConnection) -> Terminal:
+        record = self._terminal
+        return await guest_exec.attach(ssh, record.run, record.count, *record.size)
+
+    async def _carry(self) -> int:
+        """Carry output until the agent's end; its status. Raises as `known`, and NoAgent."""
+        terminal = await self._attach(await self._links.ssh())
         self._attached = terminal
         self._changed.set()
         try:
-            await self._take(await first_words(terminal))
+            self._go_on_at(terminal)
             while data := await terminal.read():
-                await self._take(data)
+                await self._take(data, terminal)
+            return terminal.status if terminal.status is not None else KILLED
         finally:
             self._attached = None
             if not self._over:
                 self._changed.clear()
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(DETACH_S):
-                    await terminal.close()
+            await end(terminal, DETACH_S)
 
-    async def _take(self, data: bytes) -> None:
+    def _go_on_at(self, terminal: Terminal) -> None:
+        """Take in where the output goes on: where the record ends, unless something is lost."""
+        record = self._terminal
+        if not record.run:  # a machine that came with its agent, as a fork does
+            record.begin_run(terminal.run)
+        missing = terminal.begun - record.count
+        if missing > 0:
+            record.append(MISSING.format(missing).encode(), printed=False)
+        if missing:
+            log.info("the output goes on at %d, not at %d", terminal.begun, record.count)
+            record.go_to(terminal.begun)
+            self.repaint()
+
+    async def _take(self, data: bytes, terminal: Terminal) -> None:
         self.last_output = time.monotonic()
-        self._terminal.append(data.replace(EOF_NOTE, b""))
+        self._terminal.append(data)
+        terminal.recorded(self._terminal.count)
         if self.server is not None:
             await self.server.changed()
             await self.server.room()
@@ -156,8 +159,7 @@ class AgentTerminal:
         if terminal is None:
             return
         try:
-            terminal.write(data)
-            await terminal.drain()
+            await terminal.send(data)
         except LinkLost:
             return  # the pump sees the same loss and attaches again
 
@@ -172,9 +174,8 @@ class AgentTerminal:
         terminal = self._attached
         if terminal is None:
             raise LinkLost("The agent's terminal does not answer; nothing was sent.")
-        terminal.write(keys_of(text, pastes=self._terminal.marks_pastes))
         try:
-            await terminal.drain()
+            await terminal.send(keys_of(text, pastes=self._terminal.marks_pastes))
         except LinkLost as error:
             text = "The link broke while the prompt was sent; look whether it arrived."
             raise LinkLost(text) from error

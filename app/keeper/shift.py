@@ -14,14 +14,11 @@ from app.keeper.pulse import Pulse
 from app.keeper.room import Room
 from app.keeper.threads import end_tasks
 from snapshot.errors import SnapshotError
-from vm.errors import LinkLost, VMError
-from vm.machine import guest_exec
+from vm.errors import GuestProtocol, LinkLost, VMError
 from vm.steps import reached
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
-
-    import asyncssh
 
     from app.keeper.engine import Engine
     from app.keeper.ledger import Ledger
@@ -209,19 +206,19 @@ class Shift:
         """Reach the guest of an adopted machine; start its agent if nobody came to that."""
         while True:
             try:
-                await self._know_agent(await self.engine.links.ssh())
+                await self.engine.links.ssh()
+                await self._know_agent()
                 await self.thaw()  # whoever had it frozen is gone
                 return
-            except LinkLost as error:
+            except (LinkLost, GuestProtocol) as error:
                 log.info("the adopted guest does not answer yet: %s", error.message)
                 await asyncio.sleep(ADOPT_RETRY_S)
 
-    async def _know_agent(self, ssh: asyncssh.SSHClientConnection) -> None:
+    async def _know_agent(self) -> None:
         """Start the agent unless an earlier keeper did, whether that was noted or not."""
         if self._ledger.state.agent_started:
             return
-        running = await guest_exec.agent_running(ssh)
-        if running or await guest_exec.agent_status(ssh) is not None:
+        if await self.agent.known():
             self._ledger.change(agent_state="working", agent_started=time.time())
         else:
             await self.start_agent()

@@ -1,6 +1,8 @@
 """The terminal record: what the agent's terminal printed, raw, in a ring on disk.
 
-`terminal.rec` is a header of 32 bytes (magic, capacity, bytes ever written) and the ring itself;
+`terminal.rec` is a header of 32 bytes (magic, capacity, bytes ever written, and where among them
+the agent's present run would have begun) and the ring itself, then the number of that run. So one
+write of the header tells the guest's count of what is recorded: the next keeper goes on there.
 `terminal.idx` lists offset, time and size at each change of size. The data is written before the
 header that counts it, so a kill at any moment leaves a record that ends a little earlier.
 `terminal.mod` holds places where a replay can begin, with what was switched on there; see
@@ -36,7 +38,8 @@ INDEX: Final = "terminal.idx"
 PLACES: Final = "terminal.mod"
 
 _MAGIC = b"CLOCHETR"
-_HEADER = struct.Struct("<8sQQQ")
+_HEADER = struct.Struct("<8sQQq")
+_RUN = struct.Struct("<Q")
 _SIZE = struct.Struct("<QdHH")
 MAX_SIZES = 4096
 """Changes of size kept; older ones are dropped with the bytes they belong to."""
@@ -74,21 +77,51 @@ class TerminalRecord:
         self._folder = folder
         flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
         self._file = os.open(folder / NAME, flags, 0o600)
-        self._end = self._read_header()
+        self._end, self._run_began = self._read_header()
+        self._run = self._read_run()
         self._sizes = read_sizes(folder, self._end) or [SizeAt(0, time.time(), columns, rows)]
         self._modes = self._read_modes()
         self._times = TimeMarks(folder, self._end)
 
-    def _read_header(self) -> int:
+    def _read_header(self) -> tuple[int, int]:
         raw = os.pread(self._file, _HEADER.size, 0)
         if len(raw) == _HEADER.size:
-            magic, capacity, end, _ = _HEADER.unpack(raw)
+            magic, capacity, end, run_began = _HEADER.unpack(raw)
             if magic == _MAGIC and capacity == self._capacity:
-                return int(end)
+                return int(end), int(run_began)
         os.ftruncate(self._file, 0)
         # taken now, so that a disk that fills up later never stops the agent's terminal
-        os.posix_fallocate(self._file, 0, _HEADER.size + self._capacity)
-        return 0
+        os.posix_fallocate(self._file, 0, _HEADER.size + self._capacity + _RUN.size)
+        return 0, 0
+
+    def _write_header(self) -> None:
+        packed = _HEADER.pack(_MAGIC, self._capacity, self._end, self._run_began)
+        os.pwrite(self._file, packed, 0)
+
+    def _read_run(self) -> int:
+        raw = os.pread(self._file, _RUN.size, _HEADER.size + self._capacity)
+        return int(_RUN.unpack(raw)[0]) if len(raw) == _RUN.size else 0
+
+    @property
+    def run(self) -> int:
+        """Which run of the agent the newest output is of; 0 when none was begun."""
+        return self._run
+
+    @property
+    def count(self) -> int:
+        """How many bytes of that run's output are recorded, or known to be lost."""
+        return self._end - self._run_began
+
+    def begin_run(self, run: int, count: int = 0) -> None:
+        """Say that what follows is byte `count` and on of another run."""
+        self._run = run
+        os.pwrite(self._file, _RUN.pack(run), _HEADER.size + self._capacity)
+        self.go_to(count)
+
+    def go_to(self, count: int) -> None:
+        """Say that what follows is byte `count` and on of the present run."""
+        self._run_began = self._end - count
+        self._write_header()
 
     @property
     def end(self) -> int:
@@ -110,8 +143,8 @@ class TerminalRecord:
         """Whether the program asked for pastes to be marked (bracketed paste, DECSET 2004)."""
         return self._modes.switches.modes.get(2004, False)
 
-    def append(self, data: bytes) -> None:
-        """Record output."""
+    def append(self, data: bytes, *, printed: bool = True) -> None:
+        """Record output; with `printed` false it is ours, and no part of the run's count."""
         data = data[-self._capacity :] if len(data) > self._capacity else data
         at = self._end % self._capacity
         head = data[: self._capacity - at]
@@ -119,7 +152,8 @@ class TerminalRecord:
         if len(head) < len(data):
             os.pwrite(self._file, data[len(head) :], _HEADER.size)
         self._end += len(data)
-        os.pwrite(self._file, _HEADER.pack(_MAGIC, self._capacity, self._end, 0), 0)
+        self._run_began += 0 if printed else len(data)
+        self._write_header()
         self._times.note(self._end - len(data), time.time())
         self._modes.feed(data)
         self._modes.forget(self.start)

@@ -4,7 +4,7 @@
 terminal floods (`yes`). Milliseconds from the key's byte going into the outer terminal until its
 echo leaves it, `cat` in the guest. `ssh` is OpenSSH through `cloche proxy`, `attach` is `cloche
 attach` (the keeper's socket, no emulation), `ours` is the workstation. `added_to_…` is ours less
-theirs: an agent's terminal passes `dtach` in the guest, which a plain ssh does not. Without KVM the
+theirs: an agent's terminal is held by the guest's PID 1, a plain ssh's by its sshd. Without KVM the
 guest is emulated, and its part of the time is by far the largest.
 """
 

@@ -25,7 +25,7 @@ libc = ctypes.CDLL(None, use_errno=True)
 CLONES = {"user, mounts": 0x10020000, "user, mounts, pids, cgroups": 0x32020000}
 
 def seen(how):
-    found = [name for name in ("/session", "/init", "/modules", "/libexec/dtach", "/scratch")
+    found = [name for name in ("/session", "/init", "/modules", "/run/hold.sock", "/scratch")
              if os.path.exists(name)]
     ports = [name for name in os.listdir("/dev") if name.startswith(("v", "sd", "hvc"))]
     if found or ports:

@@ -18,15 +18,15 @@ import pytest
 
 from tests.e2e import vmlab
 from vm.errors import BootFailed, LinkLost
-from vm.machine import ssh
+from vm.machine import checkpoint, ssh
 from vm.machine.bulk import BulkClient
 from vm.machine.checkpoint import CheckpointFailed
 from vm.machine.disks import create_overlay
 from vm.machine.guest_exec import (
     Command,
+    GuestFailed,
+    NoAgent,
     Terminal,
-    agent_running,
-    agent_status,
     attach,
     power_off,
     run,
@@ -37,6 +37,7 @@ from vm.machine.identity import Identity
 from vm.machine.link import reach
 from vm.machine.machine import Machine, boot
 from vm.machine.process import start_time
+from vm.machine.spec import Backing
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -262,36 +263,92 @@ trap 'stty size' WINCH
 n=0
 while read -r word; do n=$((n+1)); echo "got $word $n"; [ "$word" != quit ] || exit 7; done
 """
+RUN = 1 << 62
 
 
 async def test_the_agent_survives_a_lost_link(forked_vm: LabVM) -> None:
     command = Command(("bash", "-c", COUNTER), env={"TERM": "xterm-256color"}, cgroup="agent")
-    with pytest.raises(LinkLost, match="no running agent"):
-        await attach(forked_vm.ssh, 80, 24)
-    await start_agent(forked_vm.ssh, command)
-    terminal = await attach(forked_vm.ssh, 80, 24)
-    terminal.write(b"first\n")
-    await _until(terminal, b"got first 1")
+    with pytest.raises(NoAgent, match="no running agent"):
+        await attach(forked_vm.ssh, RUN, 0, 80, 24)
+    await start_agent(forked_vm.ssh, command, RUN, 80, 24)
+    with pytest.raises(GuestFailed, match="busy"):
+        await start_agent(forked_vm.ssh, command, RUN + 1, 80, 24)
+    terminal = await attach(forked_vm.ssh, RUN, 0, 80, 24)
+    await terminal.send(b"first\n")
+    seen = await _until(terminal, b"got first 1")
     await forked_vm.reconnect()
-    terminal = await attach(forked_vm.ssh, 100, 30)
+    terminal = await attach(forked_vm.ssh, RUN, len(seen), 100, 30)
+    assert terminal.begun == len(seen)
     terminal.resize(101, 31)
-    terminal.write(b"second\n")
-    await _until(terminal, b"got second 2")
+    await terminal.send(b"second\n")
+    assert b"31 101" in await _until(terminal, b"got second 2")  # bash traps when it has read
     await terminal.close()
-    assert await agent_running(forked_vm.ssh)
-    assert await agent_status(forked_vm.ssh) is None
-    terminal = await attach(forked_vm.ssh, 80, 24)
-    terminal.write(b"quit\n")
-    await _until(terminal, b"got quit 3")
+    terminal = await attach(forked_vm.ssh, 0, 0, 80, 24)
+    assert terminal.run == RUN
+    await terminal.send(b"quit\n")
+    again = await _until(terminal, b"got quit 3")
+    assert again.startswith(seen)
     while await terminal.read():
         continue
-    assert await agent_status(forked_vm.ssh) == 7
-    assert not await agent_running(forked_vm.ssh)
+    assert terminal.status == 7
+    await terminal.close()
+    ended = await attach(forked_vm.ssh, RUN, 1 << 40, 80, 24)
+    assert (await ended.read(), ended.status) == (b"", 7)
+    await ended.close()
+
+
+LINES = 60_000
+PRINTER = f"stty -echo; echo begun; read go; seq 1 {LINES}; read end"
+
+
+async def test_a_flood_that_nobody_reads_waits_and_is_whole(forked_vm: LabVM) -> None:
+    """The program waits for a host that records nothing; the host's keys still get through."""
+    command = Command(("sh", "-c", PRINTER), cgroup="agent")
+    await start_agent(forked_vm.ssh, command, RUN, 80, 24)
+    terminal = await attach(forked_vm.ssh, RUN, 0, 80, 24)
+    whole = await _until(terminal, b"begun")  # what is typed before would be echoed in between
+    await terminal.send(b"go\n")
+    whole += await _until(terminal, b"\r\n100\r\n")
+    await forked_vm.reconnect()
+    terminal = await attach(forked_vm.ssh, RUN, len(whole), 80, 24)
+    await terminal.send(b"end\n")
+    while data := await terminal.read():
+        whole += data
+        terminal.recorded(len(whole))
+    assert terminal.status == 0
+    lines = [int(line) for line in whole.split(b"\r\n") if line.isdigit()]
+    assert lines == list(range(1, LINES + 1))
+
+
+async def test_two_machines_of_one_moment_go_on_with_its_terminal(
+    vm_checkpoint: vmlab.Checkpoint,
+) -> None:
+    async with vmlab.short_folder() as folder:
+        async with vmlab.forked_vm(vm_checkpoint) as vm:
+            await start_agent(vm.ssh, Command(("bash", "-c", COUNTER), cgroup="agent"), RUN, 80, 24)
+            terminal = await attach(vm.ssh, RUN, 0, 80, 24)
+            await terminal.send(b"first\n")
+            seen = await _until(terminal, b"got first 1")
+            vm.ssh.abort()
+            await (await vm.bulk()).close()
+            vm.identity.save(folder / "identity.json")
+            await checkpoint.save(vm.machine, folder / "ram")
+            await vm.machine.stop()
+            shutil.move(vm.folder / "scratch.qcow2", folder)
+        vmlab.link_file(vm_checkpoint.folder / "ws.squashfs", folder / "ws.squashfs")
+        below = Backing(vm_checkpoint.folder / "scratch.qcow2", "qcow2", vm_checkpoint.template)
+        saved = vmlab.Checkpoint(folder, vm_checkpoint.image, below)
+        async with vmlab.forked_vm(saved) as one, vmlab.forked_vm(saved) as two:
+            for vm, word in ((one, b"one"), (two, b"two")):
+                terminal = await attach(vm.ssh, RUN, len(seen), 80, 24)
+                assert terminal.begun == len(seen)
+                await terminal.send(word + b"\n")
+                await _until(terminal, b"got " + word + b" 2")
 
 
 async def test_freeze_stops_the_agent_and_thaw_lets_it_go_on(forked_vm: LabVM) -> None:
     loop = "while :; do echo x >> /workspace/ticks; sleep 0.02; done"
-    await start_agent(forked_vm.ssh, Command(("sh", "-c", loop), cgroup="agent"))
+    await start_agent(forked_vm.ssh, Command(("sh", "-c", loop), cgroup="agent"), RUN, 80, 24)
     size = "while [ $(stat -c %s ticks 2>/dev/null || echo 0) -le {0} ]; do sleep 0.05; done"
     await forked_vm.sh(size.format(4))
     bulk = await forked_vm.bulk()

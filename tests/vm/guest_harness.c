@@ -1,14 +1,17 @@
-/* Runs the guest's relay and bulk server on the host: two sockets stand for the virtio ports, the
- * folder it is started in for the machine. Built with sanitizers, without the calls that would
+/* Runs the guest's relay, terminal and bulk server on the host: two sockets stand for the virtio
+ * ports, the folder it is started in for the machine. `guest hold …` is `/bin/hold`. Built with sanitizers, without the calls that would
  * reach the host (see guest_host.py). */
 #include "guest.h"
 
 int main(int argc, char **argv) {
     static struct link control, bulk;
+    if (argc > 1 && !strcmp(argv[1], "hold")) return hold_main(argc - 1, argv + 1);
     if (argc != 4) return 64;
+    prctl(PR_SET_CHILD_SUBREAPER, 1); /* as PID 1 is everybody's */
     link_init(&control, atoi(argv[1]), argv[3]);
     link_init(&bulk, atoi(argv[2]), argv[3]);
     start_sshd();
+    terminal_listen(TERMINAL_SOCKET);
     relay_run(&control, &bulk, -1);
 }
 

@@ -14,15 +14,19 @@ from pathlib import Path
 from vm.image.guest import SOURCES
 
 HARNESS = Path(__file__).with_name("guest_harness.c")
-PARTS = ("link.c", "relay.c", "bulk.c", "list.c", "copy.c", "util.c")
+PARTS = ("link.c", "relay.c", "bulk.c", "list.c", "copy.c", "util.c", "terminal.c", "hold.c")
 TOKEN = "0123456789abcdef" * 2
 WAIT_S = 20.0
 PREFIX = f"\x16\x03CLOCHE {TOKEN} ".encode()
+FAKE_ENTER = """#!/bin/sh
+exec sh -c "$1"
+"""
 FAKE_SSHD = """#!/bin/sh
 echo "banner"
 read -r line || exit 0
 [ "$line" = flood ] && exec cat /dev/zero
 [ "$line" = die ] && exit 1
+[ "${line#guest hold}" != "$line" ] && { eval "./$line"; echo "exit $?"; }
 exec cat
 """
 
@@ -30,7 +34,8 @@ exec cat
 def compile_harness(target: Path) -> None:
     """Build the harness with address and undefined-behaviour sanitizers."""
     folders = {"CGROUP": "cgroup/", "WORKSPACE_UPPER": "ws", "ROOT_UPPER": "root",
-               "SSHD": "./sshd", "WORLD": ".", "WORKSPACE": "ws"}  # fmt: skip
+               "SSHD": "./sshd", "WORLD": ".", "WORKSPACE": "ws",
+               "TERMINAL_SOCKET": "hold.sock", "ENTER": "./enter"}  # fmt: skip
     subprocess.run(
         [
             *("cc", "-std=gnu17", "-g", "-O1", "-Wall", "-Wextra", "-Werror", f"-I{SOURCES}"),
@@ -121,11 +126,13 @@ class Guest:
     """The running harness in `folder`."""
 
     def __init__(self, program: Path, folder: Path) -> None:
-        for name in ("ws", "root", "cgroup/agent"):
+        for name in ("ws", "root", "cgroup/agent", "cgroup/keep"):
             (folder / name).mkdir(parents=True)
-        sshd = folder / "sshd"
-        sshd.write_text(FAKE_SSHD)
-        sshd.chmod(0o755)
+        (folder / "cgroup/keep/cgroup.procs").touch()
+        (folder / "guest").symlink_to(program)
+        for name, script in (("sshd", FAKE_SSHD), ("enter", FAKE_ENTER)):
+            (folder / name).write_text(script)
+            (folder / name).chmod(0o755)
         control, inner_control = socket.socketpair()
         bulk, inner_bulk = socket.socketpair()
         for end in (inner_control, inner_bulk):

@@ -9,11 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import asyncssh
 
+from vm.machine import ssh
+from vm.machine.identity import Identity
 from vm.machine.link import MAGIC
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Awaitable, Callable
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
     from pathlib import Path
+
+    Program = Callable[[asyncssh.SSHServerProcess[bytes]], Coroutine[None, None, None]]
 
 
 @contextlib.asynccontextmanager
@@ -97,3 +101,18 @@ def ssh_server(server: Server, key: asyncssh.SSHKey, **options: Any) -> Any:
             await connection.wait_closed()
 
     return serve
+
+
+@contextlib.asynccontextmanager
+async def connected(folder: Path, program: Program) -> AsyncGenerator[asyncssh.SSHClientConnection]:
+    """A connection to a guest that runs `program` for every command."""
+    identity = Identity.new()
+    options = {"process_factory": program, "encoding": None, "line_editor": False}
+    serve = ssh_server(Server(), identity.host_key, **options)
+    async with guest(folder / "s", identity.token, serve):
+        connection = await ssh.connect(folder / "s", identity, 5.0)
+        try:
+            yield connection
+        finally:
+            connection.abort()
+            await connection.wait_closed()

@@ -3,51 +3,33 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import shlex
 from typing import TYPE_CHECKING
 
-import asyncssh
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.vm.machine_ssh_fakes import Server, guest, ssh_server
+from tests.vm.machine_ssh_fakes import connected
 from vm.errors import GuestProtocol, LinkLost
-from vm.machine import commands, ssh
+from vm.machine import commands
 from vm.machine.commands import Command, enter_words
 from vm.machine.guest_exec import (
     GuestFailed,
-    agent_running,
-    agent_status,
-    attach,
+    OldImage,
     run,
     run_toolkit,
     start_agent,
 )
-from vm.machine.identity import Identity
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Coroutine
+    from collections.abc import Callable, Coroutine
     from pathlib import Path
+
+    import asyncssh
 
     Process = asyncssh.SSHServerProcess[bytes]
     Program = Callable[[Process], Coroutine[None, None, None]]
-
-
-@contextlib.asynccontextmanager
-async def connected(folder: Path, program: Program) -> AsyncGenerator[asyncssh.SSHClientConnection]:
-    """A connection to a guest that runs `program` for every command."""
-    identity = Identity.new()
-    options = {"process_factory": program, "encoding": None, "line_editor": False}
-    serve = ssh_server(Server(), identity.host_key, **options)
-    async with guest(folder / "s", identity.token, serve):
-        connection = await ssh.connect(folder / "s", identity, 5.0)
-        try:
-            yield connection
-        finally:
-            connection.abort()
-            await connection.wait_closed()
 
 
 def says(out: bytes = b"", err: bytes = b"77\n", status: int = 0) -> Program:
@@ -131,78 +113,24 @@ async def test_what_is_asked_of_the_guest(tmp_path: Path) -> None:
     command = Command(("a b", "'"), env={"K": "$v"}, cwd="/w", root=True, cgroup="agent")
     async with connected(tmp_path, program) as connection:
         await run(connection, command)
-        await start_agent(connection, command)
-        assert await agent_running(connection)
-        assert await agent_status(connection) is None
-    assert [words.partition("exec ")[0] for words in asked] == ["echo $$ >&2; "] * 4
+        await start_agent(connection, command, 7, 80, 24)
+    assert [words.partition("exec ")[0] for words in asked] == ["echo $$ >&2; "] * 2
     run_words = shlex.split(asked[0].partition("exec ")[2])
     assert run_words == [
         "/bin/enter", "--root", "--cgroup", "agent", "--cwd", "/w", "-e", "K=$v", "--", "a b", "'",
     ]  # fmt: skip
-    start = shlex.split(shlex.split(asked[1].partition("exec ")[2])[2])
-    assert start[start.index("dtach") : start.index("--root")] == [
-        "dtach", "-n", "/run/agent.sock", "-r", "winch", "/bin/enter",
-    ]  # fmt: skip
-    assert start[start.index("--status") + 1] == "/run/agent.status"
-
-
-@pytest.mark.parametrize(
-    ("program", "expected"),
-    [(says(b"7\n"), 7), (says(b"x"), None), (says(b"", status=1), None), (says(b"-1\n"), None)],
-)
-async def test_the_agents_status(tmp_path: Path, program: Program, expected: int | None) -> None:
-    async with connected(tmp_path, program) as connection:
-        assert await agent_status(connection) == expected
+    start = shlex.split(asked[1].partition("exec ")[2])
+    assert start == ["/bin/hold", "start", "7", "80", "24", *run_words[1:]]
 
 
 async def test_a_holder_that_does_not_start(tmp_path: Path) -> None:
     async with connected(tmp_path, says(err=b"77\nno room\n", status=1)) as connection:
         with pytest.raises(GuestFailed, match="no room"):
-            await start_agent(connection, Command(("x",)))
-
-
-async def test_a_terminal(tmp_path: Path) -> None:
-    sizes: list[tuple[int, int]] = []
-
-    async def program(process: Process) -> None:
-        process.stdout.write(b"screen")
-        while True:
-            try:
-                data = await process.stdin.read(100)
-            except asyncssh.TerminalSizeChanged as change:
-                sizes.append((change.width, change.height))
-                continue
-            process.stdout.write(data.upper())
-            if data.endswith(b"q"):
-                break
-        process.exit(0)
-
-    async with connected(tmp_path, program) as connection:
-        terminal = await attach(connection, 80, 24)
-        assert await terminal.read() == b"screen"
-        terminal.resize(100, 30)
-        terminal.write(b"abcq")
-        await terminal.drain()
-        assert await terminal.read() == b"ABCQ"
-        assert await terminal.read() == b""
-        terminal.write(b"after the end")
-        terminal.resize(1, 1)
-        await terminal.close()
-    assert sizes == [(100, 30)]
-
-
-async def test_no_agent_to_attach_to(tmp_path: Path) -> None:
-    async with connected(tmp_path, says(err=b"", status=1)) as connection:
-        with pytest.raises(LinkLost, match="no running agent"):
-            await attach(connection, 80, 24)
-
-    async def silent(process: Process) -> None:
-        await process.stdin.read()
-
+            await start_agent(connection, Command(("x",)), 7, 80, 24)
     (tmp_path / "s").unlink()
-    async with connected(tmp_path, silent) as connection:
-        with pytest.raises(LinkLost, match="did not answer"):
-            await attach(connection, 80, 24, timeout_s=0.2)
+    async with connected(tmp_path, says(err=b"77\nnot found\n", status=127)) as connection:
+        with pytest.raises(OldImage, match="too old"):
+            await start_agent(connection, Command(("x",)), 7, 80, 24)
 
 
 async def test_many_commands_at_once(tmp_path: Path) -> None:

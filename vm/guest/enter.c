@@ -1,4 +1,4 @@
-/* `/bin/enter`: runs a program in the agent's world; `/bin/dtach`: keeps dtach out of the link.
+/* `/bin/enter`: runs a program in the agent's world.
  *
  * The watcher stays outside as the program's parent and tells its status; the program itself gets
  * the world's namespaces, its cgroup and nothing of root. */
@@ -13,7 +13,7 @@
 
 struct plan {
     bool root, in_agent;
-    const char *cwd, *status;
+    const char *cwd;
     size_t env_n;
     char *env[ENV_MAX], **argv;
 };
@@ -25,7 +25,7 @@ static _Noreturn void trouble(const char *what) {
 
 static _Noreturn void usage(void) {
     errno = EINVAL;
-    trouble("[--root] [--cgroup agent|none] [--cwd DIR] [-e K=V] [--status FILE] -- ARGV");
+    trouble("[--root] [--cgroup agent|none] [--cwd DIR] [-e K=V] -- ARGV");
 }
 
 /* Adds a variable; the first of a name wins, so what was asked for comes before the usual ones. */
@@ -61,7 +61,6 @@ static void parse(struct plan *p, char **a) {
         else if (!strcmp(option, "--cgroup") && !strcmp(*a, "none")) p->in_agent = false;
         else if (!strcmp(option, "--cwd")) p->cwd = *a;
         else if (!strcmp(option, "-e")) plan_env(p, *a);
-        else if (!strcmp(option, "--status")) p->status = *a;
         else usage();
     }
     if (!*a || !a[1]) usage();
@@ -128,18 +127,10 @@ static _Noreturn void run(struct plan *p, int holder) {
     _exit(code);
 }
 
-static void tell_status(const char *file, int status) {
-    char fresh[4096];
-    snprintf(fresh, sizeof fresh, "%s.new", file);
-    FILE *f = fopen(fresh, "we");
-    if (!f || fprintf(f, "%d\n", status) < 0 || fclose(f) || rename(fresh, file)) trouble(file);
-}
-
 int enter_main(char **argv) {
     static struct plan plan = {.cwd = "/workspace", .in_agent = true};
     int status, holder;
     parse(&plan, argv + 1);
-    if (plan.status) unlink(plan.status);
     if (plan.in_agent && !join_cgroup("keep")) trouble("cgroup");
     if ((holder = open_holder()) < 0 || setns(holder, CLONE_NEWPID)) trouble("world");
     pid_t child = fork();
@@ -149,15 +140,5 @@ int enter_main(char **argv) {
         if (s != SIGCHLD) signal(s, SIG_IGN); /* they are the program's; we only wait */
     while (waitpid(child, &status, 0) < 0)
         if (errno != EINTR) trouble("wait");
-    status = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
-    if (plan.status) tell_status(plan.status, status);
-    return status;
-}
-
-/* dtach's master must outlive the link that started it; a client (-a) must not. */
-int dtach_main(char **argv) {
-    bool master = argv[1] && argv[1][0] == '-' && argv[1][1] && strchr("ncAN", argv[1][1]);
-    if (master && !join_cgroup("keep")) trouble("cgroup");
-    execv("/libexec/dtach", argv);
-    trouble("dtach");
+    return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }

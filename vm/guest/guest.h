@@ -25,6 +25,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <sys/xattr.h>
 #include <termios.h>
@@ -42,8 +43,10 @@
 #define WORKSPACE_UPPER "/scratch/ws/upper"
 #define ROOT_UPPER "/scratch/root/upper"
 #define SSHD "/usr/sbin/sshd"
+#define ENTER "/bin/enter"
 #define WORLD "/world"
 #define WORKSPACE "/workspace" /* in the world; where relative paths of copies begin */
+#define TERMINAL_SOCKET "/run/hold.sock" /* in the toolkit root, out of the world's reach */
 #endif
 #define HOLDER_FILE "/run/holder" /* pid of the world's first process */
 
@@ -80,7 +83,16 @@ ssize_t link_read(struct link *l, uint8_t *bytes, size_t room);
 bool link_put(struct link *l, const void *bytes, size_t n);
 void link_flush(struct link *l);
 
-/* world.c, relay.c, bulk.c, list.c, copy.c, enter.c */
+/* terminal.c: the agent's terminal, and what /bin/hold says to it:
+ * u8 what | u64 run | u64 from | u16 columns | u16 rows | u32 pid */
+enum { VISIT_START = 'S', VISIT_ATTACH = 'A', VISIT_LEN = 25, TERMINAL_FDS = 6 };
+void terminal_listen(const char *path);
+void terminal_forget(void);
+void terminal_reaped(pid_t pid, int status);
+void terminal_wishes(struct pollfd *p);
+void terminal_turn(const struct pollfd *p);
+
+/* world.c, relay.c, bulk.c, list.c, copy.c, enter.c, hold.c */
 void load_modules(void);
 void mount_own(void);
 void mount_disks(void);
@@ -96,5 +108,5 @@ enum copy_flags { COPY_ROOT = 1, COPY_IN = 2 };
 int copy_start(const char *path, unsigned flags, pid_t *pid);
 void become(bool root);
 int enter_main(char **argv);
-int dtach_main(char **argv);
+int hold_main(int argc, char **argv);
 #endif

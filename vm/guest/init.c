@@ -32,7 +32,7 @@ static void set_clock(void) {
 
 static void make_cgroups(void) {
     if (mkdir(CGROUP "agent", 0755)  /* the agent: what freeze freezes */
-        || mkdir(CGROUP "keep", 0755) /* dtach and watchers: outlive every link */
+        || mkdir(CGROUP "keep", 0755) /* watchers of programs: outlive every link */
         || mkdir(CGROUP "link", 0755)) /* sshd and what it started: ends with its link */
         fatal("cgroup");
     /* a fork bomb must leave room for what watches it; a kernel without the controller cannot */
@@ -90,6 +90,7 @@ static _Noreturn void init(void) {
     pid_t holder = start_world();
     open_port(&control, "cloche.control");
     open_port(&bulk, "cloche.bulk");
+    terminal_listen(TERMINAL_SOCKET);
     relay_run(&control, &bulk, holder);
 }
 
@@ -97,7 +98,7 @@ int main(int argc, char **argv) {
     const char *slash = argc ? strrchr(argv[0], '/') : NULL;
     const char *name = slash ? slash + 1 : argc ? argv[0] : "";
     if (!strcmp(name, "enter")) return enter_main(argv);
-    if (!strcmp(name, "dtach")) return dtach_main(argv);
+    if (!strcmp(name, "hold")) return hold_main(argc, argv);
     if (getpid() != 1) return 64;
     init();
 }

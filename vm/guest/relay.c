@@ -1,8 +1,8 @@
 /* The control port: each connection of the host gets a fresh sshd over a socketpair.
  *
  * sshd is started before anybody asks for it, for its start takes longer than a handshake. It and
- * all that it starts live in one cgroup, which is killed when the link ends; dtach and the agent
- * have left it by then. */
+ * all that it starts live in one cgroup, which is killed when the link ends; the agent and its
+ * watcher have left it by then. */
 #include "guest.h"
 
 #define IN_MAX (256 * 1024)
@@ -100,6 +100,7 @@ static void start_bulk(struct link *l) {
     if ((bulk_pid = fork()) < 0) fatal("bulk");
     if (bulk_pid) return;
     close(ssh.fd);
+    terminal_forget();
     child_signals();
     bulk_run(l);
 }
@@ -119,8 +120,10 @@ static void take_signals(int fd, struct link *bulk, pid_t holder) {
     struct signalfd_siginfo info;
     while (read(fd, &info, sizeof info) == sizeof info)
         if (info.ssi_signo == SIGTERM) shut_down();
-    for (pid_t pid; (pid = waitpid(-1, NULL, WNOHANG)) > 0;) {
+    int status;
+    for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;) {
         if (pid == holder) fatal("world ended");
+        terminal_reaped(pid, status);
         if (pid == bulk_pid) start_bulk(bulk);
     }
 }
@@ -135,7 +138,8 @@ static int open_signals(void) {
     return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-/* Waits for something to do at p: the port, sshd, signals; then moves the host's bytes. */
+/* Waits for something to do at p: the port, sshd, signals, the agent's terminal; then moves the
+ * host's bytes. */
 static void one_turn(struct link *l, struct pollfd *p) {
     bool full = ssh.in_end - ssh.in_at == IN_MAX, pending = ssh.in_at < ssh.in_end;
     bool quiet = l->out_at == l->out_end;
@@ -145,14 +149,15 @@ static void one_turn(struct link *l, struct pollfd *p) {
     p[1].fd = l->live && !quiet && !pending ? -1 : ssh.fd;
     p[1].events = (short)((pending ? POLLOUT : 0) | (l->live && quiet ? POLLIN : 0));
     p[0].revents = p[1].revents = 0;
-    poll(p, 3, l->away ? AWAY_MS : full ? 1000 : -1);
+    terminal_wishes(p + 3);
+    poll(p, 3 + TERMINAL_FDS, l->away ? AWAY_MS : full ? 1000 : -1);
     if (l->away || (!full && p[0].revents & ~POLLOUT)) from_host(l);
     to_sshd();
     if (full && (now_ms() - ssh.taken_at > STUCK_MS || p[0].revents & POLLHUP)) end_link(l);
 }
 
 _Noreturn void relay_run(struct link *l, struct link *bulk, pid_t holder) {
-    struct pollfd p[3] = {{.fd = -1}, {.fd = -1}, {.fd = open_signals(), .events = POLLIN}};
+    struct pollfd p[3 + TERMINAL_FDS] = {[2] = {.fd = open_signals(), .events = POLLIN}};
     start_bulk(bulk);
     dprintf(2, "CLOCHE ready\n");
     for (;;) {
@@ -162,6 +167,7 @@ _Noreturn void relay_run(struct link *l, struct link *bulk, pid_t holder) {
         if (stirs && l->live && l->out_at == l->out_end) from_sshd(l);
         else if (stirs && !l->live && p[1].revents & POLLHUP) died_unused(l);
         link_flush(l);
+        terminal_turn(p + 3);
         if (p[2].revents) take_signals(p[2].fd, bulk, holder);
     }
 }

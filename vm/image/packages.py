@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from vm.image.recipes import Recipe
 
 KERNEL = "linux-image-cloud-amd64"
-TOOLKIT_PACKAGES = ("openssh-server", "busybox-static", "dtach", KERNEL)
+TOOLKIT_PACKAGES = ("openssh-server", "busybox-static", KERNEL)
 BUILD_SECONDS = 1800.0
 """A slow mirror's time; beyond it something hangs."""
 

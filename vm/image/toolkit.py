@@ -1,4 +1,4 @@
-"""The toolkit initramfs: PID 1, busybox, OpenSSH and dtach with their loader and libraries.
+"""The toolkit initramfs: PID 1, busybox and OpenSSH with their loader and libraries.
 
 All programs but PID 1 come out of the distribution's packages, unpacked into `tree` and never
 installed; nothing of this host's own files goes in.
@@ -176,8 +176,7 @@ def _own(init: bytes) -> list[cpio.Entry]:
     return [
         cpio.file("init", init, 0o755),
         cpio.link("bin/enter", "/init"),
-        # what a login finds first; the program itself is libexec/dtach
-        cpio.link("bin/dtach", "/init"),
+        cpio.link("bin/hold", "/init"),
     ]
 
 
@@ -192,15 +191,14 @@ def _modules(modules: Iterable[Module]) -> list[cpio.Entry]:
 
 def _programs(tree: Path) -> list[cpio.Entry]:
     entries = [cpio.link(f"bin/{name}", "busybox") for name in _APPLETS]
-    busybox, dtach = _find(tree, "bin/busybox"), _find(tree, "usr/bin/dtach")
+    busybox = _find(tree, "bin/busybox")
     entries.append(cpio.file("bin/busybox", busybox.read_bytes(), 0o755))
-    entries.append(cpio.file("libexec/dtach", dtach.read_bytes(), 0o755))
     sshd = {name: _first(tree, [name]) for name in _PROGRAMS if (tree / name).is_file()}
     if _PROGRAMS[0] not in sshd:
         raise BuildFailed("The distribution's OpenSSH package has no sshd where it should be.")
     for name, path in sshd.items():
         entries.append(cpio.file(name, path.read_bytes(), 0o755))
-    return entries + _libraries(tree, [busybox, dtach, *sshd.values()])
+    return entries + _libraries(tree, [busybox, *sshd.values()])
 
 
 def _libraries(tree: Path, programs: list[Path]) -> list[cpio.Entry]:

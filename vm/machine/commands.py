@@ -76,7 +76,7 @@ class ExecResult:
         return self.stderr_bytes > len(self.stderr)
 
 
-def enter_words(command: Command, status_file: str = "") -> list[str]:
+def enter_words(command: Command) -> list[str]:
     """Return the `/bin/enter` words for a command. Raises ValueError for what no argv can hold."""
     words = [ENTER]
     if command.root:
@@ -86,8 +86,6 @@ def enter_words(command: Command, status_file: str = "") -> list[str]:
         if not name or "=" in name:
             raise ValueError(f"{name!r} is no name for an environment variable")
         words += ["-e", f"{name}={value}"]
-    if status_file:
-        words += ["--status", status_file]
     words += ["--", *command.argv]
     if not command.argv or any("\0" in word for word in words):
         raise ValueError("a command needs a program and no NUL bytes")

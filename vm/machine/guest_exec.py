@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-from vm.machine.agent import (
-    GuestFailed,
-    Terminal,
-    agent_running,
-    agent_status,
-    attach,
-    power_off,
-    start_agent,
-)
+from vm.machine.agent import GuestFailed, power_off, start_agent
 from vm.machine.commands import Command, ExecResult, run, run_toolkit
+from vm.machine.held_terminal import NoAgent, OldImage, Terminal, attach
 
 __all__ = [
     "Command",
     "ExecResult",
     "GuestFailed",
+    "NoAgent",
+    "OldImage",
     "Terminal",
-    "agent_running",
-    "agent_status",
     "attach",
     "power_off",
     "run",
