@@ -88,12 +88,14 @@ def _sessions(add: Adder) -> None:
         metavar="HOST:GUEST",
         help="forward a port of 127.0.0.1 to the guest's; can be given again",
     )
+    _queue(run)
     add("ps", "list the sessions")
     add("stop", "mirror for the last time and end the machine", session=True)
     rm = add("rm", "delete a session and what it mirrored", session=True)
     rm.add_argument("--force", action="store_true", help="stop it first")
     resume = add("resume", "boot a session's disk again", session=True)
     resume.add_argument("--no-agent", action="store_true", help="only read the disk, then stop")
+    _queue(resume)
     logs = add("logs", "print what happened in a session", session=True)
     logs.add_argument(
         "--cast",
@@ -104,6 +106,16 @@ def _sessions(add: Adder) -> None:
         help="export the terminal's record as asciicast v2: to FILE, - is stdout, default: ID.cast",
     )
     logs.add_argument("--force", action="store_true", help="replace FILE if it is there")
+
+
+def _queue(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--queue",
+        action=argparse.BooleanOptionalAction,
+        default=None,
+        help="wait for memory where there is too little, or be refused at once; default: the "
+        "configuration's",
+    )
 
 
 def _guest(add: Adder) -> None:

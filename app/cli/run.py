@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from app.cli.ports import parse_forward
-from app.cli.sessions import note_open
+from app.cli.sessions import Waiting, note_open
 from app.client import fleet
 from app.client.fleet import StartRequest
 from app.client.session import SessionClient
@@ -37,6 +37,7 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
         argv=tuple(arguments.rest or ()),
         ports=tuple(map(parse_forward, arguments.port)),
         image=arguments.image,
+        queue=arguments.queue,
         **_terminal_size(),
     )
     paths = Paths.from_environment()
@@ -59,8 +60,9 @@ async def _detached(paths: Paths, request: StartRequest, output: Output) -> int:
     session = await fleet.start_session(paths, request)
     info = await _prepared(paths, session)
     note_open(output, info)
+    Waiting(output).note(info)
     output.result(
-        {"session": session, "name": info.name, "state": info.state},
+        {"session": session, "name": info.name, "state": info.state, "waits": info.waits},
         lambda: output.line(f"{session} started; watch it: cloche attach {session}"),
     )
     return EXIT_DONE
@@ -105,9 +107,10 @@ async def _headless(paths: Paths, request: StartRequest, output: Output) -> int:
 
 
 async def _agent_end(client: SessionClient, output: Output) -> SessionInfo:
-    last = ""
+    last, waiting = "", Waiting(output)
     async for event in client.events():
         info = event.session
+        waiting.note(info)
         if info.state != last:
             last = info.state
             if not output.json:
@@ -183,9 +186,10 @@ async def _started(paths: Paths, request: StartRequest, output: Output) -> str:
     session = await fleet.start_session(paths, request)
     output.note(f"{session} starting ...")
     async with await SessionClient.open(paths, session) as client:
-        info = await client.info()
+        info, waiting = await client.info(), Waiting(output)
         async for event in client.events():
             info = event.session
+            waiting.note(info)
             if info.state in OVER:
                 break
             if info.state == "running":

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from app.client import fleet
+from app.client.host_limits import patience_s
 from app.client.sandboxes import discard
 from app.client.session import SessionClient
+from app.config import load_config
 from app.errors import EXIT_DONE, EXIT_FAILED, AppError
 from app.folders import sweep
 from app.paths import Paths
@@ -59,6 +61,8 @@ def _print_sessions(output: Output, sessions: list[SessionInfo]) -> None:
 def _row(info: SessionInfo) -> tuple[str, ...]:
     counts = info.changes
     state = info.state if info.state != "running" else info.agent_state
+    if info.waits:
+        state = f"waits for {info.waits}"
     return (
         info.id,
         GLYPHS[info.state],
@@ -111,7 +115,11 @@ def resume(arguments: argparse.Namespace, output: Output) -> int:
     """Boot a session's disk again and wait until it runs (or, without agent, until it was read)."""
     paths = Paths.from_environment()
     info = fleet.find_session(paths, arguments.session)
-    asyncio.run(_resume(paths, info.id, agent=not arguments.no_agent))
+    usual = load_config(paths.config).defaults.queue
+    patience = None if arguments.queue is None else patience_s(arguments.queue, usual)
+    asyncio.run(
+        _resume(paths, info.id, Waiting(output), agent=not arguments.no_agent, patience_s=patience)
+    )
     note_open(output, fleet.find_session(paths, info.id))
     return _show(paths, info.id, output)
 
@@ -123,6 +131,24 @@ def note_open(output: Output, info: SessionInfo) -> None:
     for notice in info.notices:
         if notice.startswith(OPEN):
             output.note(notice)
+
+
+class Waiting:
+    """Says beside the answer that a session waits for memory, and again when that looks otherwise.
+
+    A program reads it in `ps --json`.
+    """
+
+    def __init__(self, output: Output) -> None:
+        self._output = output
+        self._last = ""
+
+    def note(self, info: SessionInfo) -> None:
+        """Take in what a session says of itself now."""
+        said = info.message if info.waits else ""
+        if said and said != self._last and not self._output.json:
+            self._output.note(f"{info.id}: {said}\n  {info.hint}")
+        self._last = said
 
 
 async def _goes_on_already(paths: Paths, session_id: str) -> bool:
@@ -141,13 +167,16 @@ async def _goes_on_already(paths: Paths, session_id: str) -> bool:
     return False
 
 
-async def _resume(paths: Paths, session_id: str, *, agent: bool) -> None:
+async def _resume(
+    paths: Paths, session_id: str, waiting: Waiting, *, agent: bool, patience_s: float | None
+) -> None:
     going = agent and await _goes_on_already(paths, session_id)
     async with await SessionClient.open(paths, session_id) as client:
         if not going:
-            await client.resume(agent=agent)
+            await client.resume(agent=agent, patience_s=patience_s)
         goal = SETTLED if agent else SETTLED - {"running"}
         async for event in client.events():
+            waiting.note(event.session)
             if event.session.state in ("failed", "lost"):
                 hint = event.session.hint or f"Read: cloche logs {session_id}"
                 raise AppError("failed", event.session.message, hint)

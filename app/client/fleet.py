@@ -7,13 +7,14 @@ import contextlib
 import os
 import shutil
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from app import records
 from app.agents import find_agent
 from app.client import checks
 from app.client.connection import new_host_key
+from app.client.host_limits import check_limits, patience_s
 from app.client.launch import spawn_keeper, take_lock
 from app.client.session import SessionClient
 from app.config import load_config, tighten
@@ -56,6 +57,8 @@ class StartRequest:
     """Ports of 127.0.0.1 that shall lead to the guest's."""
     image: str = "base"
     """Name of the image that it stands on."""
+    queue: bool | None = None
+    """Whether to wait for memory; None: as the configuration says."""
 
 
 def list_sessions(paths: Paths) -> list[SessionInfo]:
@@ -167,6 +170,8 @@ def _prepare(paths: Paths, request: StartRequest) -> tuple[records.SessionRecord
     agent = find_agent(config.agents, request.agent)
     workspace = checks.check_workspace(paths, request.workspace)
     limits = tighten(config.defaults, workspace)
+    limits = replace(limits, queue=patience_s(request.queue, limits.queue))
+    check_limits(paths, limits)
     session_id = records.new_id()
     checks.check_programs()
     checks.check_image(paths, request.image)

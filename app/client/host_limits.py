@@ -43,6 +43,13 @@ def check_limits(paths: Paths, limits: Limits | Defaults) -> None:
     _check_disk(_existing(paths.state), limits.scratch)
 
 
+def patience_s(wish: bool | None, usual: int) -> int:
+    """Return how many seconds a start may wait for memory; `usual` is the configuration's."""
+    if wish is None:
+        return usual
+    return (usual or Defaults().queue) if wish else 0
+
+
 def _check_processors(vcpus: int) -> None:
     """Refuse more vCPUs than there are processors for us; two are always allowed."""
     here = len(os.sched_getaffinity(0))

@@ -22,6 +22,7 @@ from app.agents import Agent
 from app.client import checks
 from app.client.connection import new_host_key
 from app.client.fleet import MAX_NAME, create, list_sessions
+from app.client.host_limits import check_limits
 from app.client.launch import spawn_keeper, take_lock
 from app.client.session import SessionClient
 from app.config import Defaults, load_config, tighten
@@ -163,6 +164,7 @@ def _prepare(paths: Paths, spec: SandboxSpec) -> tuple[records.SessionRecord, by
         workspace = checks.check_workspace(paths, workspace)
         defaults = tighten(defaults, workspace)
     limits = _limits(defaults, spec)
+    check_limits(paths, limits)
     session = records.new_id()
     checks.check_programs()
     checks.check_image(paths, spec.image)
