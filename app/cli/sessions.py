@@ -60,7 +60,7 @@ def _print_sessions(output: Output, sessions: list[SessionInfo]) -> None:
 
 def _row(info: SessionInfo) -> tuple[str, ...]:
     counts = info.changes
-    state = info.state if info.state != "running" else info.agent_state
+    state: str = info.state if info.state != "running" else info.agent_state
     if info.waits:
         state = f"waits for {info.waits}"
     return (
