@@ -50,6 +50,8 @@ def state_words(info: SessionInfo) -> str:
     """Return the state as people say it."""
     if is_through(info) and shown_state(info) == "done" and info.changes.files:
         return "to review" if info.open_units else "reviewed"
+    if info.waits:
+        return f"waits for {info.waits}"
     if info.state != "running":
         return info.state
     return {"waiting": "waits for you"}.get(info.agent_state, info.agent_state)
@@ -87,7 +89,7 @@ def row_of(
         added=info.changes.added,
         removed=info.changes.removed,
         files=info.changes.files,
-        message=safe_name(info.message).text if state == "failed" else "",
+        message=safe_name(info.message).text if state == "failed" or info.waits else "",
         live=info.state in LIVE,
         marked=marked,
     )
