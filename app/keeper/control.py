@@ -24,7 +24,7 @@ from asyncssh.constants import EXTENDED_DATA_STDERR, FXF_READ
 
 from app.client.terminal import PaneClient
 from app.copy_stream import COPY_SUBSYSTEM
-from app.errors import EXIT_NOT_FOUND, AppError
+from app.errors import EXIT_NOT_FOUND, AppError, naming
 from app.keeper.carrying import NO_STATUS, ClientSession, carry
 from app.keeper.guest_program import HOME, login_words, place_of, shell_words
 from app.keeper.peers import PeerListener
@@ -216,11 +216,16 @@ class ControlServer:
         try:
             process.exit(await self._serve_process(process, user))
         except (AppError, VMError) as error:
-            process.stderr.write(f"cloche: {error.message}\n".encode())
+            process.stderr.write(self._said(error).encode())
             process.exit(NO_STATUS)
         except (asyncssh.Error, OSError) as error:
             log.debug("a client's channel broke: %s", error)
             process.exit(NO_STATUS)
+
+    def _said(self, error: AppError | VMError) -> str:
+        known = AppError(error.code, error.message, error.hint)
+        hint = naming(known, self._blobs.parent.name).hint
+        return f"cloche: {error.message}\n" + (f"  {hint}\n" if hint else "")
 
     async def _serve_process(self, process: Process, user: str) -> int:
         root = user == GUEST_ROOT or process.env.get(ROOT_VARIABLE) == "1"

@@ -97,8 +97,8 @@ class Keeper:
     def busy(self) -> bool:
         """Whether there is a machine, or one is being started or ended."""
         begun = self._begun is not None and not self._begun.done()
-        deaf = self._waker.deaf is not None
-        return self._shift is not None or begun or deaf or self._life.locked()
+        machine = self._shift is not None or self._waker.deaf is not None
+        return machine or begun or self._life.locked()
 
     @property
     def stays(self) -> bool:
@@ -294,7 +294,9 @@ class Keeper:
 
     async def resume(self, *, agent: bool = True, patience_s: float | None = None) -> None:
         """Let a machine go on that lacks room, else `begin`, with so much patience for memory."""
-        if self._shift is not None and self._shift.still:
+        if self._waker.deaf is not None:
+            self._waker.wake_deaf()
+        elif self._shift is not None and self._shift.still:
             await self._shift.go_on()
             return
         self._refuse_second()

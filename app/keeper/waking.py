@@ -11,7 +11,7 @@ from app.keeper.engine import adopt
 from app.keeper.threads import end_tasks, in_thread
 from app.records import INTERRUPTED, find_machine, interrupted_hint, lost_hint, lost_message, truth
 from vm.errors import VMError
-from vm.machine.machine import end_process
+from vm.machine.machine import end_process, wake_process
 from vm.steps import reached
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-DEAF_RETRY_S: Final = 5.0
+DEAF_RETRY_S: Final = 2.0
 """Pause between two attempts to take over a machine whose monitor does not answer."""
 
 DEAF: Final = "The machine runs, but its monitor does not answer."
@@ -116,6 +116,7 @@ class Waker:
         except (VMError, OSError) as error:
             await self._not_taken_over(process, error)
             return
+        self.deaf = None
         reached("adopt.taken")
         if engine is None:
             self._interrupted() if state.state == "starting" else self._lost(process)
@@ -141,15 +142,15 @@ class Waker:
             return
         self.deaf = process
         name = self._ledger.record.id
-        hint = f"Let it go on: kill -CONT {process.pid}; or end it: cloche stop {name}"
-        self._ledger.change(message=DEAF, hint=hint)
+        hint = f"Let it go on: cloche resume {name}; or end it: cloche stop {name}"
+        state = "stopping" if self._ledger.state.state == "stopping" else "paused"
+        self._ledger.change(state=state, message=DEAF, hint=hint)
         if self._trying is None:
             self._trying = asyncio.get_running_loop().create_task(self._try_again(process))
 
     async def _try_again(self, process: Process) -> None:
         while self.deaf is not None:
             await asyncio.sleep(DEAF_RETRY_S)
-            self.deaf = None
             await self._take_over(process)
         if self._ledger.state.message == DEAF:
             self._ledger.change(message="")
@@ -158,6 +159,11 @@ class Waker:
         """Raise AppError `no-answer` while there is a machine that does not answer."""
         if self.deaf is not None:
             raise AppError("no-answer", DEAF, self._ledger.state.hint)
+
+    def wake_deaf(self) -> None:
+        """Let a stopped process go on; it is taken over as soon as it answers."""
+        if self.deaf is not None:
+            wake_process(self.deaf.pid, self.deaf.start_time)
 
     async def end_deaf(self) -> None:
         """End a machine that does not answer, by signals. Raises NotStopped when it lives on."""

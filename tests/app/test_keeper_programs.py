@@ -152,4 +152,7 @@ async def test_a_guest_that_talks_nonsense_is_one_sentence(
     fake.pid = b"hello\n"
     done = await client.ssh.run("true")
     assert done.exit_status == 125
-    assert done.stderr == "cloche: The guest's shell did not say who it is.\n"
+    sentence, hint = str(done.stderr).splitlines()
+    assert sentence == "cloche: The guest's shell did not say who it is."
+    assert "cloche stop " in hint
+    assert "ID" not in hint

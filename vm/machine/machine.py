@@ -275,6 +275,17 @@ def _where(spec: MachineSpec) -> str:
     return f"Run: cloche doctor; the logs are {spec.log} and {spec.console}."
 
 
+def wake_process(pid: int, started: int) -> None:
+    """Let a machine go on whose process a signal has stopped, if it still is that process."""
+    with contextlib.suppress(OSError):  # it has ended
+        handle = os.pidfd_open(pid)
+        try:
+            if start_time(pid) == started:
+                signal.pidfd_send_signal(handle, signal.SIGCONT)
+        finally:
+            os.close(handle)
+
+
 async def end_process(pid: int, started: int) -> None:
     """End a machine that nobody has taken over, by signals alone. Raises NotStopped.
 
