@@ -163,6 +163,13 @@ def test_a_session_without_open_hunks_is_reviewed() -> None:
     assert state_words(lost) == "lost"
 
 
+def test_a_session_that_waits_for_memory_says_what_it_waits_for() -> None:
+    info = session_info("a", "a", "demo", "starting")
+    info = msgspec.structs.replace(info, waits="memory", message="Waits for memory: 0 MiB free.")
+    assert state_words(info) == "waits for memory"
+    assert row_of(info, 1, UNICODE, 0.0).message == "Waits for memory: 0 MiB free."
+
+
 def test_the_age_is_that_of_the_state() -> None:
     info = session_info("a", "a", "demo", created=100, since=940)
     assert row_of(info, 1, UNICODE, 1000).age == "1m"
