@@ -1,0 +1,1 @@
+"""What this user lets agents reach: rules, options, registries of this host, and all joined."""
