@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import fcntl
 import os
+import re
 import shlex
 import time
 from dataclasses import asdict, dataclass
@@ -45,6 +46,9 @@ LOGS: Final = "sandboxes"
 KEPT_LOGS: Final = ("console.log", "qemu.log", "keeper.log")
 KEPT_BYTES: Final = 64 << 10
 """Bytes of each log that are kept of a sandbox that failed."""
+
+_IN_CONFIG: Final = re.compile(r"'defaults: \{(memory|vcpus|scratch): ([0-9]+)\}'")
+"""Where a hint names the line of the configuration that would do."""
 
 OVER: Final = frozenset({"stopped", "failed", "lost"})
 DISCARD_S: Final = 60.0
@@ -164,7 +168,7 @@ def _prepare(paths: Paths, spec: SandboxSpec) -> tuple[records.SessionRecord, by
         workspace = checks.check_workspace(paths, workspace)
         defaults = tighten(defaults, workspace)
     limits = _limits(defaults, spec)
-    check_limits(paths, limits)
+    _check_limits(paths, limits, spec)
     session = records.new_id()
     checks.check_programs()
     checks.check_image(paths, spec.image)
@@ -197,6 +201,18 @@ def _limits(defaults: Defaults, spec: SandboxSpec) -> records.Limits:
     limits = records.Limits(**asdict(defaults))
     given = {name: value for name, value in asked.items() if value is not None}
     return msgspec.structs.replace(limits, **given)
+
+
+def _check_limits(paths: Paths, limits: records.Limits, spec: SandboxSpec) -> None:
+    """Refuse what this host cannot hold; what came from a flag is mended by that flag."""
+    try:
+        check_limits(paths, limits)
+    except AppError as error:
+        found = _IN_CONFIG.search(error.hint)
+        if found is None or getattr(spec, found[1]) is None:
+            raise
+        hint = f"Give it at most: --{found[1]} {found[2]}"
+        raise AppError(error.code, error.message, hint) from error
 
 
 def sweep(paths: Paths) -> None:
