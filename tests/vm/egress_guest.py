@@ -320,7 +320,7 @@ def look_up(name: str, by_tcp: bool) -> list[Any]:
     query = dns.message.make_query(name, "A")
     ask = dns.query.tcp if by_tcp else dns.query.udp
     reply = ask(query, sys.argv[4], timeout=WAIT_S)
-    found = [str(row) for rows in reply.answer for row in rows]
+    found = [line.split()[-1] for line in reply.to_text().splitlines() if " IN A " in line]
     return [dns.rcode.to_text(reply.rcode()), found]
 
 

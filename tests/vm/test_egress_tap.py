@@ -291,12 +291,16 @@ async def test_what_has_no_name_is_refused_with_its_own_reason(
         assert (entry.verdict, entry.port) == ("deny", port)
 
 
+def coded(code: str) -> Callable[[Entry], bool]:
+    return lambda line: line.code == code
+
+
 async def test_datagrams_to_others_are_refused_at_once_with_their_reasons() -> None:
     async with site() as here:
         for port, code in ((53, "foreign-dns"), (443, "quic"), (853, "dot"), (123, "udp")):
             happened, _ = await here.guest(guest.udp, "8.8.8.8", port, "00")
             assert happened == "ConnectionRefusedError"
-            assert (await here.entry(lambda line, code=code: line.code == code)).port == port
+            assert (await here.entry(coded(code))).port == port
 
 
 async def test_a_guest_that_is_somebody_else_is_not_heard() -> None:
