@@ -40,9 +40,10 @@ class SandboxShift(Shift):
     """A sandbox's machine while it runs: there is nothing to carry and nothing to mirror."""
 
     def go(self, *, adopted: bool = False) -> None:
-        """Only look after the host's disk."""
+        """Only look after the machine and the host's disk."""
         del adopted
-        self._tasks.append(asyncio.get_running_loop().create_task(logged(self.room.watch())))
+        for job in (self.room.watch(), self.pulse.watch()):
+            self._tasks.append(asyncio.get_running_loop().create_task(logged(job)))
 
     async def take(self, *, freeze: bool = False) -> bool:
         """Mirror nothing."""
