@@ -175,7 +175,8 @@ def test_whatever_the_files_form_a_rule_is_added_and_no_comment_is_lost(
 
 def test_rather_than_to_lose_a_comment_nothing_is_written(tmp_path: Path) -> None:
     text = (
-        "always:\n  allow:\n  - {rule: a.example, private: true}\n  # mine\n  - {rule: b.example}\n"
+        "always:\n  allow:\n    - {rule: a.example}\n    # mine\n"
+        "    - {rule: b.example}   # yours\n    - x.example\n"
     )
     written(tmp_path, text)
     with pytest.raises(AppError, match="a comment would be lost") as caught:

@@ -46,7 +46,7 @@ def test_an_entry_comes_back_as_it_was(tmp_path: Path) -> None:
     log.close()
     assert list(read_entries(path)) == entries
     assert path.stat().st_mode & 0o777 == 0o600
-    expected = Totals(4, 1, 1, 1, 4, 10, 20, 0, {"x.example": 1})
+    expected = Totals(7, 1, 1, 1, 4, 10, 20, 0, {"x.example": 1})
     assert log.totals == expected
     assert read_totals(path) == expected
 

@@ -62,26 +62,27 @@ class Totals:
     """How often each target was refused, as `host:port` (names alone where DNS refused them)."""
 
     def add(self, entry: Entry) -> None:
-        """Count one entry."""
-        self.entries += 1
+        """Count one entry, which may stand for several."""
+        count = max(1, entry.count)
+        self.entries += count
         if entry.kind == "query":
-            self.queries += 1
-            self._deny(entry, entry.host)
+            self.queries += count
+            self._deny(entry, entry.host, count)
         elif entry.kind == "open":
-            self.allowed += entry.verdict == "allow"
-            self._deny(entry, target(entry.host, entry.port))
+            self.allowed += count * (entry.verdict == "allow")
+            self._deny(entry, target(entry.host, entry.port), count)
         elif entry.kind == "close":
             self.up += entry.up
             self.down += entry.down
         else:
-            self.dropped += max(1, entry.count)
+            self.dropped += count
 
-    def _deny(self, entry: Entry, name: str) -> None:
+    def _deny(self, entry: Entry, name: str, count: int) -> None:
         if entry.verdict != "deny":
             return
-        self.denied += 1
+        self.denied += count
         if name in self.refused or len(self.refused) < MAX_REFUSED:
-            self.refused[name] = self.refused.get(name, 0) + 1
+            self.refused[name] = self.refused.get(name, 0) + count
 
 
 class Ledger:
