@@ -44,6 +44,10 @@ class FakeMachine:
         self.status = "running"
         self.running = self.connected = True
         self.stands_still = False
+        self.failing = False
+        self.disk = "nospace"
+        self.asked = asyncio.Event()
+        self.tried: asyncio.Queue[None] = asyncio.Queue()
         self.news: asyncio.Queue[Event] = asyncio.Queue()
 
     async def events(self, *names: str) -> AsyncIterator[Event]:
@@ -53,14 +57,19 @@ class FakeMachine:
 
     async def execute(self, command: str, timeout_s: float = 10.0) -> object:
         del timeout_s
+        if command == "query-block":
+            return [{"device": "", "io-status": "ok"}, {"device": "", "io-status": self.disk}]
         assert command == "query-status"
+        self.asked.set()
         return {"status": self.status, "running": self.status == "running"}
 
     async def resume(self) -> None:
-        self.status = "running"
+        self.tried.put_nowait(None)
+        if not self.failing:
+            self.status = "running"
 
-    def stop_for_want_of_room(self) -> None:
-        data: dict[str, object] = {"action": "stop", "reason": "No space left on device"}
+    def stop_for_want_of_room(self, reason: str = "No space left on device") -> None:
+        data: dict[str, object] = {"action": "stop", "reason": reason}
         self.status = "io-error"
         self.news.put_nowait(("BLOCK_IO_ERROR", data))
         self.news.put_nowait(("BLOCK_IO_ERROR", data))
@@ -117,6 +126,7 @@ async def house(
 ) -> AsyncIterator[House]:
     monkeypatch.setattr(rooms, "ENOUGH", 1 << 20)
     monkeypatch.setattr(rooms, "LOOK_S", 0.01)
+    monkeypatch.setattr(rooms, "SETTLE_S", 0.0)
     monkeypatch.setattr(shifts, "IDLE_PASS_S", 0.05)
     (tmp_path / "project").mkdir()
     (tmp_path / "project" / "a.txt").write_text("a\n")
@@ -226,8 +236,8 @@ async def test_a_machine_without_room_is_paused_and_goes_on_by_itself(
     house.shift.go()
     house.machine.stop_for_want_of_room()
     paused = await house.told(state="paused")
-    assert (
-        paused.message == "The host's disk is full: the machine stands still, and nothing is lost."
+    assert paused.message == (
+        "The host's disk is full (0 MiB free): the machine stands still, and nothing is lost."
     )
     assert paused.hint.startswith("Free 1 MiB and it goes on by itself: df -h ")
     free[0] = 2 << 20
@@ -248,6 +258,35 @@ async def test_a_keeper_finds_a_machine_without_room(house: House, free: list[in
         "disk-full",
         "Only 0 MiB are free, the machine goes on with 1.",
     )
+
+
+async def test_a_machine_over_its_quota_is_tried_again_less_and_less_often(
+    house: House, free: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There is room on the disk, only not for us: nobody tells when that changes."""
+    monkeypatch.setattr(rooms, "LONGEST_LOOK_S", 0.04)
+    free[0] = 2 << 20
+    machine = house.machine
+    machine.failing, machine.disk = True, "failed"
+    house.shift.go()
+    async with asyncio.timeout(30):
+        await machine.asked.wait()
+    machine.stop_for_want_of_room("Disk quota exceeded")
+    paused = await house.told(state="paused")
+    assert paused.message == (
+        "The host cannot write the session's disk (Disk quota exceeded): "
+        "the machine stands still, and nothing is lost."
+    )
+    assert "cloche resume 0123456789; look why: " in paused.hint
+    async with asyncio.timeout(30):
+        for _ in range(4):
+            await machine.tried.get()
+    assert house.ledger.info().state == "paused"  # it did not flicker
+    with pytest.raises(AppError) as caught:
+        await house.shift.room.go_on()
+    assert caught.value.code == "disk-failed"
+    machine.failing = False
+    await house.told(state="running", message="", hint="")
 
 
 async def test_an_error_that_the_guest_was_told_of_is_told_here_as_well(house: House) -> None:
