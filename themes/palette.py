@@ -31,7 +31,9 @@ DIFF = (
     *("removed", "removed-soft", "removed-mark", "removed-mark-foreground"),
     *("hatch", "gap", "number", "find", "find-foreground"),
 )
-STATE = ("starting", "working", "waiting", "idle", "done", "failed", "paused", "stalled")
+STATE = (
+    *("starting", "working", "waiting", "idle", "done", "failed", "paused", "stalled", "stopped"),
+)
 SYNTAX = (
     *("keyword", "function", "class", "string", "number", "comment"),
     *("operator", "builtin", "decorator", "variable", "tag", "heading"),

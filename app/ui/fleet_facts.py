@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
+from app.states import LIVE, is_reviewed, shown_state, state_words, to_review
 from snapshot.safe_text import safe_name
 from widgets.session_rail import Heading, Need, RailItem, SessionRow
 from widgets.top_bar import TopBarValue
@@ -14,9 +15,6 @@ if TYPE_CHECKING:
 
     from app.protocol import SessionInfo
     from themes.glyphs import Glyphs
-
-LIVE = ("starting", "running", "paused", "stopping")
-"""States with a machine."""
 
 NUMBERED = 9
 """How many sessions `alt+N` reaches."""
@@ -31,45 +29,6 @@ def age(seconds: float) -> str:
         if whole >= unit:
             return f"{whole // unit}{letter}"
     return f"{whole}s"
-
-
-def shown_state(info: SessionInfo) -> str:
-    """Return the name of the state in the theme that stands for a session."""
-    if info.state in ("failed", "lost"):
-        return "failed"
-    if info.state in ("starting", "stopping"):
-        return "starting"
-    if info.state == "paused":
-        return "paused"
-    if info.state == "stopped":
-        return "done" if info.changes.files else "idle"
-    return info.agent_state
-
-
-def state_words(info: SessionInfo) -> str:
-    """Return the state as people say it."""
-    if is_through(info) and shown_state(info) == "done" and info.changes.files:
-        return "to review" if info.open_units else "reviewed"
-    if info.waits:
-        return f"waits for {info.waits}"
-    if info.state != "running":
-        return info.state
-    return {"waiting": "waits for you"}.get(info.agent_state, info.agent_state)
-
-
-def is_through(info: SessionInfo) -> bool:
-    """Return whether the session's agent changes nothing any more."""
-    return info.state in ("stopped", "failed", "lost") or info.agent_state in ("done", "failed")
-
-
-def to_review(info: SessionInfo) -> bool:
-    """Return whether an agent is through and something of its changes is undecided."""
-    return bool(info.changes.files and info.open_units) and is_through(info)
-
-
-def is_reviewed(info: SessionInfo) -> bool:
-    """Return whether an agent is through and nothing of it waits for a decision."""
-    return is_through(info) and not info.open_units and shown_state(info) == "done"
 
 
 def row_of(
@@ -100,7 +59,7 @@ def ordered(infos: Sequence[SessionInfo], workspace: str) -> list[SessionInfo]:
     return sorted(infos, key=lambda i: (i.workspace != workspace, i.workspace, i.created))
 
 
-RANK = ("waiting", "stalled", "failed", "done", "working", "starting", "paused", "idle")
+RANK = ("waiting", "stalled", "failed", "done", "working", "starting", "paused", "idle", "stopped")
 """States in the order in which they need somebody."""
 
 ORDERS = ("by workspace", "who needs me", "newest first", "by name")

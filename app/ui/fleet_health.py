@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from textual import on, work
 
+from app.states import LIVE
 from app.ui.failures import told
 from app.ui.fleet_asks import FleetAsks
-from app.ui.fleet_facts import LIVE
 from app.ui.messages import TaskFailed
 from app.ui.pane_slot import PaneSlot
 from widgets.terminal import TerminalView

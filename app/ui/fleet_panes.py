@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from textual import on
 
-from app.ui.fleet_facts import LIVE, row_of
+from app.states import LIVE
+from app.ui.fleet_facts import row_of
 from app.ui.grid import Tiling, fitting
 from app.ui.pane_news import NO_NEWS, PaneNews
 from app.ui.pane_stage import PaneStage, PaneValue

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
 
-from app.ui.fleet_facts import LIVE, ORDERS, needs_of
+from app.states import LIVE
+from app.ui.fleet_facts import ORDERS, needs_of
 from app.ui.fleet_keys import FLEET_BINDINGS
 from app.ui.fleet_layout import FleetLayout
 from app.ui.fleet_panes import RAIL_FROM, WIDE_FROM

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 from textual import on, work
 
+from app.states import LIVE
 from app.ui.dialogs import NewSession, NewSessionDialog
 from app.ui.failures import told
-from app.ui.fleet_facts import LIVE, age
+from app.ui.fleet_facts import age
 from app.ui.fleet_view import FleetView
 from app.ui.messages import SessionStarted, TaskDone, TaskFailed
 from app.ui.speaking import Choice

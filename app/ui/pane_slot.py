@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 from textual.containers import Vertical
 from textual.message import Message
 
-from app.ui.fleet_facts import LIVE
+from app.states import LIVE
 from widgets.header_parts import PaneFacts
 from widgets.pane_header import PaneHeader
 from widgets.placard import Placard

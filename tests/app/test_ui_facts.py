@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.protocol import Changes, FileChange, HunkInfo
+from app.states import shown_state, state_words, to_review
 from app.ui.failures import command_of
 from app.ui.fleet_facts import (
     age,
@@ -13,9 +14,6 @@ from app.ui.fleet_facts import (
     ordered,
     rail_items,
     row_of,
-    shown_state,
-    state_words,
-    to_review,
 )
 from app.ui.keys import key_groups
 from app.ui.review_facts import next_open, progress_of, safe_to_accept, with_decisions
@@ -41,7 +39,7 @@ def test_ages_are_short(seconds: float, text: str) -> None:
         ("running", "done", 3, "done", True),
         ("running", "stalled", 0, "stalled", False),
         ("paused", "idle", 0, "paused", False),
-        ("stopped", "done", 0, "idle", False),
+        ("stopped", "done", 0, "stopped", False),
         ("stopped", "done", 2, "done", True),
         ("failed", "failed", 2, "failed", True),
         ("lost", "working", 0, "failed", False),
