@@ -261,6 +261,8 @@ class Connection:
         if self.state is State.ANSWERED:
             return min(self.sender.deadline, self._opened + self._limits.handshake_s)
         if self.state is State.OPEN:
+            if not self.sender.all_taken:
+                return self.sender.deadline
             quiet = self._heard + self._limits.keepalive_s * (self._probes + 1)
             return min(self.sender.deadline, quiet)
         return self._until if self.state is State.LINGERS else NEVER
