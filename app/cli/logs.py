@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 LINES: Final = 50
 """Lines of each log that are shown."""
 
+LOGS: Final = {"keeper": "keeper.log", "machine": "qemu.log", "console": "console.log"}
+
 MAX_LOG: Final = 64 << 20
 
 TERMINAL_BYTES: Final = 32 << 10
@@ -48,9 +50,10 @@ def logs(arguments: argparse.Namespace, output: Output) -> int:
     found = {
         "terminal": _terminal(folder),
         "journal": [_event(line) for line in _tail(folder / "journal.jsonl")],
-        "keeper": _tail(folder / "keeper.log"),
-        "machine": _tail(folder / "qemu.log"),
-        "console": _tail(folder / "console.log"),
+        **{
+            name: [*_tail(older(folder / file)), *_tail(folder / file)][-LINES:]
+            for name, file in LOGS.items()
+        },
     }
     output.result({"session": info.id, **found}, lambda: _print(output, found))
     return EXIT_DONE

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ from app.keeper.sandbox import keeper_of
 from app.keeper.service import KeeperService
 from app.keeper.terminal_record import TerminalRecord
 from app.records import read_session
+from vm.machine import console
 from vm.steps import reached
 
 if TYPE_CHECKING:
@@ -25,6 +27,9 @@ if TYPE_CHECKING:
     from app.paths import Paths
 
 log = logging.getLogger(__name__)
+
+LOG_LIMIT = 1 << 20
+"""Bytes that `keeper.log` may hold; its end is kept in `keeper.log.old`."""
 
 LOOK_S = 1.0
 """How often an idle keeper asks itself whether it is still needed."""
@@ -88,6 +93,8 @@ class House:
                     await self._quit.wait()
                 return
             except TimeoutError:
+                with contextlib.suppress(OSError):  # the next look may do
+                    console.trim(self._folder / "keeper.log", LOG_LIMIT)
                 if self._keeper.stays or self._control.clients or self._pane.clients:
                     needed = loop.time()
 

@@ -206,7 +206,8 @@ def _make_room(spec: MachineSpec) -> None:
     """Remove what an earlier machine left and make the console, so that it is ours alone."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
     try:
-        for stale in (spec.qmp_socket, spec.control_socket, spec.bulk_socket):
+        sockets = (spec.qmp_socket, spec.control_socket, spec.bulk_socket)
+        for stale in (*sockets, console.older(spec.console)):
             stale.unlink(missing_ok=True)
         os.close(os.open(spec.console, flags, 0o600))  # QEMU appends to it
     except OSError as error:
