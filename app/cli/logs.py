@@ -13,6 +13,7 @@ from app.errors import EXIT_DONE, AppError
 from app.files import read_regular
 from app.keeper.terminal_record import read_tail
 from app.paths import Paths
+from vm.machine.console import older
 
 if TYPE_CHECKING:
     import argparse

@@ -79,5 +79,30 @@ def test_a_file_that_grows_is_emptied(tmp_path: Path) -> None:
         writer.write(b"x" * 100)
         assert not console.trim(path, 100)
         assert console.trim(path, 99)
+        assert console.tail(path) == "x" * 100
         writer.write(b"new")
     assert path.read_bytes() == b"new"
+    assert console.tail(path) == "x" * 100 + "new"
+
+
+def test_the_end_of_what_grew_is_kept_and_bounded(tmp_path: Path) -> None:
+    path = tmp_path / "console"
+    path.write_bytes(b"a" * console.MAX_FILE + b"\nlast words\n")
+    assert console.trim(path)
+    assert console.older(path).stat().st_size == console.KEPT
+    assert console.tail(path, 1) == "last words"
+
+
+def test_no_link_is_followed_by_what_empties_a_log(tmp_path: Path) -> None:
+    target, path = tmp_path / "target", tmp_path / "console"
+    target.write_bytes(b"x" * 100)
+    path.symlink_to(target)
+    with pytest.raises(OSError, match="symbolic links"):
+        console.trim(path, 10)
+    path.unlink()
+    path.write_bytes(b"y" * 100)
+    console.older(path).symlink_to(target)
+    with pytest.raises(OSError, match="symbolic links"):
+        console.trim(path, 10)
+    assert target.read_bytes() == b"x" * 100
+    assert path.read_bytes() == b""  # bounded all the same

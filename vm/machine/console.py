@@ -48,8 +48,8 @@ def older(path: Path) -> Path:
     return path.with_name(f"{path.name}.old")
 
 
-def trim(path: Path, limit: int = MAX_FILE) -> bool:
-    """Empty a file that has grown beyond `limit`, its end kept in `older`; whether it was.
+def trim(path: Path, limit: int | None = None) -> bool:
+    """Empty a file that has grown beyond `limit` (MAX_FILE), its end kept; whether it was.
 
     Its writers append (O_APPEND), so they go on at the new end. What they write between the copy
     and the cut is lost; a disk that is full keeps nothing from being cut.
@@ -60,7 +60,7 @@ def trim(path: Path, limit: int = MAX_FILE) -> bool:
         return False
     try:
         size = os.fstat(descriptor).st_size
-        if size <= limit:
+        if size <= (MAX_FILE if limit is None else limit):
             return False
         try:
             _keep(older(path), os.pread(descriptor, KEPT, max(0, size - KEPT)))
