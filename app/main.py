@@ -21,6 +21,7 @@ COMMANDS: Final = {
     "stop": ("app.cli.sessions", "stop"),
     "rm": ("app.cli.sessions", "rm"),
     "resume": ("app.cli.sessions", "resume"),
+    "rename": ("app.cli.sessions", "rename"),
     "logs": ("app.cli.logs", "logs"),
     "attach": ("app.cli.attach", "attach"),
     "exec": ("app.cli.guest", "execute"),

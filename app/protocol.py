@@ -17,6 +17,9 @@ PROTOCOL = 1
 MAX_LINE = 1 << 20
 """Longest JSON-RPC line in bytes; longer ones end the connection."""
 
+MAX_NAME = 60
+"""Longest name of a session, in characters."""
+
 SUBSYSTEM = "cloche.control"
 """Name of the SSH subsystem that speaks JSON-RPC 2.0, one object a line."""
 

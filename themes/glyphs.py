@@ -6,6 +6,8 @@ not the two-cell lightning emoji. The ASCII set is for terminals and fonts that 
 
 from __future__ import annotations
 
+import locale
+import os
 from dataclasses import dataclass
 
 
@@ -99,3 +101,10 @@ ASCII = Glyphs(
     empty=".",
 )
 """The set for terminals without UTF-8."""
+
+
+def glyphs_of_environment() -> Glyphs:
+    """Return plain signs where the locale is not UTF-8 or `CLOCHE_ASCII` asks for them."""
+    if os.environ.get("CLOCHE_ASCII"):
+        return ASCII
+    return UNICODE if locale.getpreferredencoding(False).lower().startswith("utf") else ASCII

@@ -93,6 +93,8 @@ def _sessions(add: Adder) -> None:
     add("stop", "mirror for the last time and end the machine", session=True)
     rm = add("rm", "delete a session and what it mirrored", session=True)
     rm.add_argument("--force", action="store_true", help="stop it first")
+    rename = add("rename", "give a session another name", session=True)
+    rename.add_argument("name", metavar="NAME", help="up to 60 characters, of no other session")
     resume = add("resume", "boot a session's disk again", session=True)
     resume.add_argument("--no-agent", action="store_true", help="only read the disk, then stop")
     _queue(resume)

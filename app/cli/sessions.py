@@ -17,6 +17,8 @@ from app.errors import EXIT_DONE, EXIT_FAILED, AppError
 from app.folders import sweep
 from app.paths import Paths
 from app.records import read_state
+from app.states import shown_state, state_words
+from themes.glyphs import glyphs_of_environment
 
 if TYPE_CHECKING:
     import argparse
@@ -24,15 +26,7 @@ if TYPE_CHECKING:
     from app.cli.output import Output
     from app.protocol import SessionInfo
 
-GLYPHS: Final = {
-    "starting": "◌",
-    "running": "●",
-    "paused": "‖",
-    "stopping": "◌",
-    "stopped": "○",
-    "failed": "✗",
-    "lost": "!",
-}
+HEADINGS: Final = ("ID", "", "STATE", "AGENT", "NAME", "CHANGES", "AGE", "JAIL")
 SETTLED: Final = frozenset({"running", "stopped", "failed", "lost"})
 
 
@@ -40,38 +34,51 @@ def ps(_: argparse.Namespace, output: Output) -> int:
     """List the sessions, oldest first."""
     sessions = fleet.list_sessions(Paths.from_environment())
     output.result(
-        {"sessions": [msgspec.to_builtins(info) for info in sessions]},
+        {"sessions": [fields_of(info) for info in sessions]},
         lambda: _print_sessions(output, sessions),
     )
     return EXIT_DONE
+
+
+def fields_of(info: SessionInfo) -> dict[str, Any]:
+    """Return a session as `--json` has it: every field, and the word that people read."""
+    return {**msgspec.to_builtins(info), "status": state_words(info)}
 
 
 def _print_sessions(output: Output, sessions: list[SessionInfo]) -> None:
     if not sessions:
         output.line("No sessions. Start one: cloche run demo")
         return
-    output.table([("ID", "", "STATE", "AGENT", "NAME", "CHANGES", "AGE"), *map(_row, sessions)])
+    output.table([HEADINGS, *map(_row, sessions)])
     for info in sessions:
         if info.message:
             output.line(f"{info.id}: {info.message}")
         if info.hint:
             output.line(f"  {info.hint}")
+        for notice in info.notices:
+            output.line(f"{info.id}: {notice}" if not info.message else f"  {notice}")
 
 
 def _row(info: SessionInfo) -> tuple[str, ...]:
     counts = info.changes
-    state: str = info.state if info.state != "running" else info.agent_state
-    if info.waits:
-        state = f"waits for {info.waits}"
     return (
         info.id,
-        GLYPHS[info.state],
-        state,
+        str(getattr(glyphs_of_environment(), shown_state(info))),
+        state_words(info),
         info.agent,
         info.name,
         f"+{counts.added} -{counts.removed} in {counts.files}" if counts.files else "-",
         age(time.time() - info.created),
+        info.jail or "-",
     )
+
+
+def rename(arguments: argparse.Namespace, output: Output) -> int:
+    """Give a session another name."""
+    paths = Paths.from_environment()
+    info = fleet.find_session(paths, arguments.session)
+    asyncio.run(fleet.rename_session(paths, info.id, arguments.name))
+    return _show(paths, info.id, output)
 
 
 def age(seconds: float) -> str:
@@ -186,6 +193,5 @@ async def _resume(
 
 def _show(paths: Paths, session_id: str, output: Output) -> int:
     info = fleet.find_session(paths, session_id)
-    fields: dict[str, Any] = msgspec.to_builtins(info)
-    output.result({"session": info.id, **fields}, lambda: _print_sessions(output, [info]))
+    output.result({"session": info.id, **fields_of(info)}, lambda: _print_sessions(output, [info]))
     return EXIT_DONE if info.state not in ("failed", "lost") else EXIT_FAILED

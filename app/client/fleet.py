@@ -23,6 +23,7 @@ from app.files import write_atomic
 from app.folders import delete_session, new_folder, sweep
 from app.forwarding import write_forwards
 from app.paths import private_folder
+from app.protocol import MAX_NAME
 from app.wire_text import path_text
 from vm.steps import reached
 
@@ -40,7 +41,6 @@ RECHECK_MS: Final = 2000
 """How often processes are looked at when no file changed: a death writes no file."""
 
 DISMISS_S: Final = 30.0
-MAX_NAME: Final = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +174,7 @@ def _prepare(paths: Paths, request: StartRequest) -> tuple[records.SessionRecord
     check_limits(paths, limits)
     session_id = records.new_id()
     checks.check_programs()
-    checks.check_image(paths, request.image)
+    image = checks.check_image(paths, request.image)
     checks.check_space(paths)
     checks.check_sockets(paths, session_id)
     checks.check_ports(request.ports)
@@ -186,6 +186,7 @@ def _prepare(paths: Paths, request: StartRequest) -> tuple[records.SessionRecord
         workspace=path_text(workspace),
         created=time.time(),
         image=request.image,
+        image_env=image.env,
         control_key=public,
         argv=request.argv,
         limits=records.Limits(**asdict(limits)),
@@ -198,13 +199,7 @@ def _prepare(paths: Paths, request: StartRequest) -> tuple[records.SessionRecord
 def _name(paths: Paths, request: StartRequest, workspace: Path) -> str:
     taken = {info.name for info in list_sessions(paths)}
     if request.name:
-        if len(request.name) > MAX_NAME or not request.name.isprintable():
-            raise AppError(
-                "usage", f"A name has at most {MAX_NAME} printable characters.", "--name NAME"
-            )
-        if request.name in taken:
-            text = f"There is a session called '{request.name}' already."
-            raise AppError("usage", text, "Choose another: --name NAME")
+        _check_name(request.name, taken, "--name NAME")
         return request.name
     stem = f"{request.agent}-{workspace.name or 'root'}"[: MAX_NAME - 4]
     stem = "".join(c if c.isprintable() else "_" for c in stem)
@@ -212,6 +207,27 @@ def _name(paths: Paths, request: StartRequest, workspace: Path) -> str:
     while (name := stem if number == 1 else f"{stem}-{number}") in taken:
         number += 1
     return name
+
+
+def _check_name(name: str, taken: set[str], again: str) -> None:
+    if not name or len(name) > MAX_NAME or not name.isprintable():
+        text = f"A name has 1 to {MAX_NAME} printable characters."
+        raise AppError("usage", text, f"Choose another: {again}")
+    if name in taken:
+        text = f"There is a session called '{name}' already."
+        raise AppError("usage", text, f"Choose another: {again}")
+
+
+async def rename_session(paths: Paths, session_id: str, name: str) -> None:
+    """Give a session another name, which none of the others may have or be meant by.
+
+    Raises AppError `usage` for such a name.
+    """
+    others = [info for info in list_sessions(paths) if info.id != session_id]
+    taken = {name for info in others for name in (info.name, info.id)}
+    _check_name(name, taken, f"cloche rename {session_id} NAME")
+    async with await SessionClient.open(paths, session_id) as client:
+        await client.rename(name)
 
 
 async def resume_session(paths: Paths, session_id: str, *, agent: bool = True) -> None:

@@ -22,7 +22,7 @@ from app import records
 from app.agents import Agent
 from app.client import checks
 from app.client.connection import new_host_key
-from app.client.fleet import MAX_NAME, create, list_sessions
+from app.client.fleet import create, list_sessions
 from app.client.host_limits import check_limits
 from app.client.launch import spawn_keeper, take_lock
 from app.client.session import SessionClient
@@ -30,6 +30,7 @@ from app.config import Defaults, load_config, tighten
 from app.errors import AppError
 from app.files import open_regular, write_atomic
 from app.paths import private_folder
+from app.protocol import MAX_NAME
 from app.wire_text import path_text
 from snapshot.safe_text import safe_line
 
@@ -171,7 +172,7 @@ def _prepare(paths: Paths, spec: SandboxSpec) -> tuple[records.SessionRecord, by
     _check_limits(paths, limits, spec)
     session = records.new_id()
     checks.check_programs()
-    checks.check_image(paths, spec.image)
+    image = checks.check_image(paths, spec.image)
     checks.check_space(paths)
     checks.check_sockets(paths, session)
     public, key = new_host_key()
@@ -182,6 +183,7 @@ def _prepare(paths: Paths, spec: SandboxSpec) -> tuple[records.SessionRecord, by
         workspace=path_text(workspace) if workspace is not None else "",
         created=time.time(),
         image=spec.image,
+        image_env=image.env,
         control_key=public,
         limits=limits,
         sandbox=True,

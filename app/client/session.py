@@ -181,6 +181,10 @@ class SessionClient:
         """
         await self._connection.call("resume", {"agent": agent, "patience_s": patience_s})
 
+    async def rename(self, name: str) -> None:
+        """Give the session another name; whether it is free is the caller's to know."""
+        await self._connection.call("rename", {"name": name})
+
     async def stop(self) -> None:
         """Freeze, mirror for the last time and end the machine; returns when it has ended."""
         await self._connection.call("stop", {}, MIRROR_S)

@@ -13,11 +13,12 @@ from app.keeper import guest_program
 from app.keeper.agent_terminal import ENVIRONMENT
 from app.keeper.copying import Copies
 from app.keeper.guest_files import GuestFiles
-from app.keeper.guest_program import HOME
+from app.keeper.guest_program import HOME, Place
 from app.keeper.prompts import clean_prompt
 from app.keeper.threads import in_thread
 from app.protocol import (
     MAX_LINE,
+    MAX_NAME,
     Changes,
     ChangesPage,
     Decide,
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
 
     from app.keeper.carrying import ClientSession
-    from app.keeper.guest_program import GuestProgram, Place
+    from app.keeper.guest_program import GuestProgram
     from app.keeper.keeper import Keeper
     from app.protocol import Event
 
@@ -72,6 +73,10 @@ class _Resume(msgspec.Struct, frozen=True):
     patience_s: float | None = None
 
 
+class _Rename(msgspec.Struct, frozen=True):
+    name: str
+
+
 class _Send(msgspec.Struct, frozen=True):
     text: str
 
@@ -99,6 +104,7 @@ class KeeperService:
             "freeze": self._freeze,
             "thaw": self._thaw,
             "resume": self._resume,
+            "rename": self._rename,
             "stop": self._stop,
             "send": self._send,
             "ports": self._ports,
@@ -173,9 +179,8 @@ class KeeperService:
 
     async def _exec(self, params: msgspec.Raw) -> object:
         asked = _parse(params, _Exec)
-        command = guest_exec.Command(
-            tuple(asked.argv), root=asked.root, cwd=asked.cwd, env=ENVIRONMENT
-        )
+        env = ENVIRONMENT | self._keeper.record.image_env
+        command = guest_exec.Command(tuple(asked.argv), root=asked.root, cwd=asked.cwd, env=env)
         try:
             ssh, shells = await self._keeper.links().shells()
             done = await guest_exec.run(
@@ -205,6 +210,14 @@ class KeeperService:
     async def _resume(self, params: msgspec.Raw) -> object:
         asked = _parse(params, _Resume)
         await self._keeper.resume(agent=asked.agent, patience_s=asked.patience_s)
+        return {}
+
+    async def _rename(self, params: msgspec.Raw) -> object:
+        name = _parse(params, _Rename).name
+        if not 0 < len(name) <= MAX_NAME or not name.isprintable():
+            raise AppError("usage", f"A name has 1 to {MAX_NAME} printable characters.")
+        self._keeper.ledger.change(name=name)
+        self._keeper.ledger.journal.write("renamed", name)
         return {}
 
     async def _stop(self, _: msgspec.Raw) -> object:
@@ -249,6 +262,7 @@ class KeeperService:
     ) -> GuestProgram:
         """Start a program in the agent's world with open streams. Raises LinkLost."""
         ssh, shells = await self._keeper.links().shells()
+        place = Place(place.cwd, {**self._keeper.record.image_env, **place.env})
         return await guest_program.start(
             ssh, argv, root=root, term=term, place=place, shells=shells
         )

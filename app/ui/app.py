@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import locale
 import os
 from typing import TYPE_CHECKING, ClassVar, cast
 
@@ -29,7 +28,7 @@ from app.ui.theming import chosen_palette, install_themes
 from app.ui.turns import Turns
 from app.ui.work_screen import PREFIX_ID, WorkScreen
 from snapshot.errors import SnapshotError
-from themes.glyphs import ASCII, UNICODE, Glyphs
+from themes.glyphs import UNICODE, Glyphs, glyphs_of_environment
 from themes.palette import DEFAULT, builtin_palettes
 from vm.errors import VMError
 from widgets.terminal import TerminalView
@@ -248,13 +247,6 @@ class ClocheApp(App[None], inherit_bindings=False):
                 lambda name=name: self.action_theme(name),
             )
         yield SystemCommand("Keys", "Show every key", self.action_help)
-
-
-def glyphs_of_environment() -> Glyphs:
-    """Return plain signs where the locale is not UTF-8 or `CLOCHE_ASCII` asks for them."""
-    if os.environ.get("CLOCHE_ASCII"):
-        return ASCII
-    return UNICODE if locale.getpreferredencoding(False).lower().startswith("utf") else ASCII
 
 
 def run_workstation(workspace: Path, *, paths: Paths | None = None) -> int:
