@@ -7,6 +7,7 @@
     agents:
       mine: {command: [my-agent, --fast], env: {LANG: C.UTF-8}}
     ui: {bell: mark, prefix: ctrl+g, direct_keys: true}
+    egress: {profile: standard, unlisted: ask, wait: 60}
 
 `.cloche.yaml` in the workspace comes with the code and is not trusted: it may only tighten.
 """
@@ -20,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, cast
 from app import config_yaml
 from app.agents import Agent, builtin
 from app.config_checks import choice, flag, mapping, number, texts
+from app.egress.settings import Project, Settings, read_project, read_settings
 from app.prefix import CHOICES, DEFAULT, PrefixRefused, prefix_key
 
 if TYPE_CHECKING:
@@ -49,6 +51,9 @@ LIMITS: Final[Mapping[str, tuple[int, int]]] = {
 
 MACHINES: Final[Mapping[str, tuple[int, int]]] = {"queue": (0, 86400), "pool": (256, 1 << 24)}
 """Least and greatest value of what holds for all machines: seconds, MiB."""
+
+PROJECT_KEYS: Final = ("exclude", "git", "machine", "egress", *LIMITS)
+"""What a project's file may hold."""
 
 _AGENT_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,39}\Z")
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}\Z")
@@ -93,6 +98,7 @@ class Config:
     defaults: Defaults = Defaults()
     agents: dict[str, Agent] = field(default_factory=builtin)
     ui: Ui = Ui()
+    egress: Settings = field(default_factory=Settings)
 
 
 def load_config(folder: Path) -> Config:
@@ -103,12 +109,22 @@ def load_config(folder: Path) -> Config:
     document = config_yaml.load(folder / "config.yaml")
     if document is None or document.data is None:
         return Config()
-    top = mapping(document, (), document.data, ("defaults", "machine", "agents", "ui"))
+    top = mapping(document, (), document.data, ("defaults", "machine", "agents", "ui", "egress"))
     defaults = replace(
         _defaults(document, top.get("defaults")), **_machine(document, top.get("machine"))
     )
     agents = builtin() | _agents(document, top.get("agents"))
-    return Config(defaults, agents, _ui(document, top.get("ui")))
+    egress = read_settings(document, top.get("egress"), top.get("agents"))
+    return Config(defaults, agents, _ui(document, top.get("ui")), egress)
+
+
+def load_project(workspace: Path) -> Project:
+    """Return what the workspace's `.cloche.yaml` tightens of the network. Errors: see `tighten`."""
+    document = config_yaml.load(workspace / PROJECT_FILE)
+    if document is None or document.data is None:
+        return Project()
+    top = mapping(document, (), document.data, PROJECT_KEYS)
+    return read_project(document, top.get("egress"))
 
 
 def tighten(defaults: Defaults, workspace: Path) -> Defaults:
@@ -119,8 +135,9 @@ def tighten(defaults: Defaults, workspace: Path) -> Defaults:
     document = config_yaml.load(workspace / PROJECT_FILE)
     if document is None or document.data is None:
         return defaults
-    top = mapping(document, (), document.data, ("exclude", "git", "machine", *LIMITS))
+    top = mapping(document, (), document.data, PROJECT_KEYS)
     machine = top.pop("machine", None)
+    read_project(document, top.pop("egress", None))  # a rule that is none is refused with the rest
     asked = _defaults(document, top, at=())
     for name in ("memory", "vcpus", "scratch"):
         if name in top and getattr(asked, name) > getattr(defaults, name):
@@ -219,7 +236,7 @@ def _agent(document: Document, name: str, value: Any) -> Agent:
     key: Key = ("agents", name)
     if not _AGENT_NAME.match(name):
         raise document.error(key, "an agent's name is small letters, digits and . _ - (40 at most)")
-    given = mapping(document, key, value, ("command", "env", "description"))
+    given = mapping(document, key, value, ("command", "env", "description", "egress"))
     words = given.get("command")
     if not words:
         raise document.error(key, f"the agent '{name}' needs a command", "command: [program, arg]")
