@@ -89,6 +89,8 @@ class SessionRecord(msgspec.Struct, frozen=True):
     sandbox: bool = False
     """A machine for one command of `cloche sandbox`; it goes when its client does. `workspace` is
     empty when it was given none."""
+    image_env: dict[str, str] = {}
+    """The image's own variables, for every program in the guest; what anybody else says wins."""
     format: int = FORMAT
 
 

@@ -22,6 +22,10 @@ DEMO_PATH = "/home/agent/.cloche-demo.py"
 """Where the demo's script is put in the agent's world: outside the workspace."""
 
 
+LOGIN_SHELL = 'command -v bash >/dev/null 2>&1 && exec bash -l "$@"; exec sh -l "$@"'
+"""An image need not have bash; `sh` it has."""
+
+
 class Agent(msgspec.Struct, frozen=True):
     """One agent: `command` is an argument vector, run in `/workspace` of the guest."""
 
@@ -36,7 +40,8 @@ class Agent(msgspec.Struct, frozen=True):
 
 def shell() -> Agent:
     """Return the agent that is only a login shell."""
-    return Agent("shell", ("bash", "-l"), description="a login shell in the workspace")
+    words = ("sh", "-c", LOGIN_SHELL, "sh")
+    return Agent("shell", words, description="a login shell in the workspace")
 
 
 def demo() -> Agent:

@@ -121,7 +121,9 @@ def _bar() -> Generator[Callable[[str, float], None]]:
 def _told(output: Output, found: ImageSet) -> int:
     record = _record(Paths.from_environment(), found.name)
     imported = record.imported if record else None
-    fields: dict[str, Any] = {"image": {name: str(value) for name, value in asdict(found).items()}}
+    fields: dict[str, Any] = {
+        "image": {name: str(value) for name, value in asdict(found).items() if name != "env"}
+    }
     if imported is not None:
         from msgspec import to_builtins
 

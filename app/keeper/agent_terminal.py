@@ -72,7 +72,9 @@ class AgentTerminal:
                 said = result.stderr.decode(errors="replace").strip()[-200:]
                 raise VMError(f"The agent's file {path} could not be written: {said}")
         command = guest_exec.Command(
-            (*agent.command, *self._record.argv), env=ENVIRONMENT | agent.env, cgroup="agent"
+            (*agent.command, *self._record.argv),
+            env=ENVIRONMENT | self._record.image_env | agent.env,
+            cgroup="agent",
         )
         # on disk before there is anything to record: a keeper killed now leaves no doubt
         self._terminal.begin_run(1 + secrets.randbelow(1 << 62))

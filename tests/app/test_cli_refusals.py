@@ -14,6 +14,7 @@ from app.client import checks
 from app.client.launch import take_lock
 from app.paths import Paths
 from app.records import Process, SessionRecord, StateRecord, write_record
+from tests.doubles.images import any_image
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -48,7 +49,7 @@ def cli(capsys: pytest.CaptureFixture[str]) -> Cli:
 @pytest.fixture
 def host(monkeypatch: pytest.MonkeyPatch) -> None:
     """A host that has everything, so that each test can take one thing away."""
-    monkeypatch.setattr(checks, "check_image", nothing)
+    monkeypatch.setattr(checks, "check_image", any_image)
     monkeypatch.setattr(checks, "check_programs", nothing)
 
     async def fine() -> None:
@@ -150,7 +151,7 @@ class TestHost:
     def test_an_old_qemu_is_named_with_the_upgrade(
         self, cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(checks, "check_image", nothing)
+        monkeypatch.setattr(checks, "check_image", any_image)
         monkeypatch.setattr(checks, "check_programs", nothing)
         program = tmp_path / "bin" / "qemu-system-x86_64"
         program.parent.mkdir()

@@ -15,6 +15,7 @@ from app.client import checks
 from app.client.sandboxes import SandboxSpec
 from app.errors import AppError
 from app.paths import Paths
+from tests.doubles.images import any_image
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -136,8 +137,8 @@ def host(monkeypatch: pytest.MonkeyPatch) -> None:
     def found(*_: object) -> None:
         return
 
-    for name in ("check_image", "check_programs"):
-        monkeypatch.setattr(checks, name, found)
+    monkeypatch.setattr(checks, "check_programs", found)
+    monkeypatch.setattr(checks, "check_image", any_image)
 
     async def fine(*_: object) -> None:
         return

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import msgspec
 
 from vm.image import store
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def put_image(
@@ -50,3 +47,9 @@ def put_image(
     (images / name).unlink(missing_ok=True)
     (images / name).symlink_to(f"{store.BUILT}/{digest}")
     return digest
+
+
+def any_image(*_: object) -> store.ImageSet:
+    """Take the place of a search for an image: there is one, whatever it is called."""
+    none = Path("/nonexistent")
+    return store.ImageSet("base", none, none, none, none, "0" * 64, "6.1")

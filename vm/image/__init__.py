@@ -2,7 +2,8 @@
 
 The public functions and types are re-exported here:
 
-* `build_image`, `refresh_image`, `find_image`, `find_built`, `list_images` and `ImageSet`: images in the store;
+* `build_image`, `refresh_image`, `find_image`, `find_built`, `list_images` and `ImageSet`: images
+  in the store;
 * `write_initrd`, `session_cpio`: the toolkit initramfs plus the secrets of one session;
 * `scratch_template`: the empty ext4 disk that every session's qcow2 grows from;
 * `Q35`, `MICROVM`: the kernel command lines.

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from vm.image.oci.documents import Platform
+    from vm.image.oci.furnish import Furnished
     from vm.image.oci.layout import Image
     from vm.image.oci.reference import Reference
     from vm.image.oci.skopeo import Way
@@ -188,15 +189,15 @@ class OciBase:
         self._config = image.manifest.config.digest
         progress("checking the layers", 0.6)
         layout.check_blobs(image)
-        tree, notes = merged(image, progress)
+        tree, furnished = merged(image, progress)
         progress("packing the image", 0.8)
         packing.pack(tree, image.layers, target, Budget())
-        return Installed([], self._provenance(image, notes))
+        return Installed([], self._provenance(image, furnished))
 
-    def _provenance(self, image: Image, notes: list[str]) -> Imported:
+    def _provenance(self, image: Image, furnished: Furnished) -> Imported:
         digest, way = self._digest or image.digest, self._wanted.way
         reference = str(self._wanted.reference)
-        return provenance(image, reference, digest, notes, plain_http=way.plain_http)
+        return provenance(image, reference, digest, furnished, plain_http=way.plain_http)
 
     def _fetched(self, scratch: Path, progress: Progress) -> Image:
         reference, host = self._wanted.reference, host_platform()
@@ -229,8 +230,8 @@ def for_platform(reference: Reference, way: Way, host: Platform) -> str:
     raise ImageRefused("The image is refused: its indexes lead to each other.")
 
 
-def merged(image: Image, progress: Progress) -> tuple[Tree, list[str]]:
-    """Return an image's files after all its layers, made ready for the guest, and notes of it."""
+def merged(image: Image, progress: Progress) -> tuple[Tree, Furnished]:
+    """Return an image's files after all its layers, made ready for the guest, and facts of it."""
     budget = Budget()
     tree = Tree(budget)
     count = len(image.layers)
@@ -238,5 +239,4 @@ def merged(image: Image, progress: Progress) -> tuple[Tree, list[str]]:
         progress(f"reading layer {number + 1} of {count}", 0.65 + 0.1 * number / count)
         tree.apply(LayerReader(stream, budget).members())
     again = Budget()
-    notes = furnish.furnish(tree, image.layers, image.config.architecture, again)
-    return tree, notes
+    return tree, furnish.furnish(tree, image.layers, image.config.architecture, again)

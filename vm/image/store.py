@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -53,6 +53,8 @@ class ImageSet:
     """blake3 (hex) over the digests of the four files; changes whenever any of them does."""
     kernel_release: str
     """As `uname -r` prints it in the guest."""
+    env: dict[str, str] = field(default_factory=dict[str, str])
+    """What programs in its guests get where nothing else is said."""
 
 
 class FileRecord(msgspec.Struct, frozen=True):
@@ -79,6 +81,8 @@ class Imported(msgspec.Struct, frozen=True):
     """The image's ENV: what programs in its guests get where nothing else is said."""
     working_dir: str = ""
     """Kept, not obeyed: agents begin in the workspace."""
+    shell: str = ""
+    """The best shell that it has."""
     user: str = ""
     """Kept, not obeyed: agents run as Cloche's own user."""
     entrypoint: list[str] = []
@@ -236,7 +240,14 @@ def image_set(folder: Path, record: ImageRecord) -> ImageSet:
         base=folder / BASE,
         digest=record.digest,
         kernel_release=record.kernel_release,
+        env=_environment(record.imported),
     )
+
+
+def _environment(imported: Imported | None) -> dict[str, str]:
+    if imported is None:
+        return {}
+    return {**imported.env, "SHELL": imported.shell} if imported.shell else dict(imported.env)
 
 
 def record_files(folder: Path) -> dict[str, FileRecord]:

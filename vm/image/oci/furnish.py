@@ -6,6 +6,7 @@ must be a real folder or file: a link could lead it out of the world.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from vm.errors import ImageRefused
@@ -44,8 +45,18 @@ _BUNDLES: Final = (
 """Where programs look for certificate authorities."""
 
 
-def furnish(tree: Tree, layers: Sequence[Path], architecture: str, budget: Budget) -> list[str]:
-    """Make a tree ready to be the agent's world; return what the user should know of it.
+@dataclass(frozen=True, slots=True)
+class Furnished:
+    """What was found on the way."""
+
+    shell: str
+    """The shell that people would choose."""
+    notes: list[str]
+    """What the user should know of the image."""
+
+
+def furnish(tree: Tree, layers: Sequence[Path], architecture: str, budget: Budget) -> Furnished:
+    """Make a tree ready to be the agent's world.
 
     Raises ImageRefused for an image without a shell, for nothing could be run in it.
     """
@@ -60,7 +71,7 @@ def furnish(tree: Tree, layers: Sequence[Path], architecture: str, budget: Budge
     for file in (b"hosts", b"hostname", b"machine-id"):
         etc.children[file] = Node("file", 0o644, data=b"")
     etc.children.pop(b"resolv.conf", None)  # the builder's network is not the session's
-    return _notes(tree)
+    return Furnished(shell, _notes(tree))
 
 
 def _runs(tree: Tree, path: str) -> bool:

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from vm.image.oci.documents import Run
+    from vm.image.oci.furnish import Furnished
     from vm.image.oci.layout import Image
 
 MAX_ENV: Final = 128
@@ -19,7 +20,18 @@ MAX_ENV_BYTES: Final = 32 << 10
 
 _ENV_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}\Z")
 _OURS: Final = frozenset(
-    {"HOME", "USER", "LOGNAME", "PWD", "OLDPWD", "SHLVL", "HOSTNAME", "TERM", "XDG_RUNTIME_DIR"}
+    {
+        "SHELL",
+        "HOME",
+        "USER",
+        "LOGNAME",
+        "PWD",
+        "OLDPWD",
+        "SHLVL",
+        "HOSTNAME",
+        "TERM",
+        "XDG_RUNTIME_DIR",
+    }
 )
 """Variables that tell of the user and the terminal, which are Cloche's own."""
 
@@ -53,7 +65,7 @@ def _encodes(value: str) -> bool:
 
 
 def provenance(
-    image: Image, reference: str, digest: str, notes: Iterable[str], *, plain_http: bool
+    image: Image, reference: str, digest: str, furnished: Furnished, *, plain_http: bool
 ) -> Imported:
     """Return what is remembered of an imported image; `digest` is what its reference meant."""
     run = image.config.config
@@ -68,9 +80,10 @@ def provenance(
         platform=image.config.platform.text,
         created=clean(image.config.created or ""),
         env=env,
+        shell=furnished.shell,
         **_wishes(run),
         plain_http=plain_http,
-        notes=[*notes, *left_out],
+        notes=[*furnished.notes, *left_out],
     )
 
 
