@@ -67,6 +67,8 @@ class Requests:
         return kept if self.raw else self._read(kept, kept)
 
     def _read(self, whole: bytes, data: bytes) -> bytes:
+        if not data:
+            return b""  # to the parser, nothing means the end
         try:
             self._parser.receive_data(data)
             while self._event(self._parser.next_event()):
