@@ -37,7 +37,10 @@ class Server:
     def __init__(self) -> None:
         self.log: list[Entry] = []
         self.table = NameTable()
-        self.responder = Responder(Judge(), self.table, self.log.append, lambda: 7.0)
+        self.responder = Responder(Judge(), self.table, self._note, lambda: 7.0)
+
+    def _note(self, entry: Entry) -> None:
+        self.log.append(entry)
 
     def ask(self, name: str, kind: str = "A", now: float = 0.0) -> dns.message.Message:
         query = dns.message.make_query(name, kind)
@@ -106,7 +109,7 @@ def test_a_session_has_20_000_names() -> None:
 
 def test_a_table_goes_on_where_it_was_taken_over() -> None:
     added: list[tuple[str, str]] = []
-    table = NameTable([("b.example", "198.18.0.9")], lambda *row: added.append(row))
+    table = NameTable([("b.example", "198.18.0.9")], lambda name, at: added.append((name, at)))
     assert table.bind("b.example", 0.0) == bytes((198, 18, 0, 9))
     assert table.bind("c.example", 0.0) == bytes((198, 18, 0, 10))
     assert added == [("c.example", "198.18.0.10")]
