@@ -122,7 +122,7 @@ def _golden_microvm(engine: str, words: str) -> list[str]:
     return _golden(
         GOLDEN_TCG.replace(
             "-machine\npc-q35-7.2,usb=off,vmport=off,smbus=off,sata=off,dump-guest-core=off\n"
-            "-accel\ntcg,thread=multi\n-cpu\nmax\n",
+            "-accel\ntcg,thread=multi\n-cpu\nmax,-erms,-fsrm\n",
             f"-machine\nmicrovm,acpi=on,pit=on,pic=on,rtc=on,isa-serial=on,dump-guest-core=off\n{engine}"
             "-global\nvirtio-mmio.force-legacy=off\n",
         )
@@ -139,7 +139,7 @@ def test_arguments_for_kvm() -> None:
 
 def test_an_emulated_microvm_differs_in_the_accelerator_and_its_clock_alone() -> None:
     words = f"{MICROVM} {emulated_clock(2_000_000)}"
-    golden = _golden_microvm("-accel\ntcg,thread=multi\n-cpu\nmax\n", words)
+    golden = _golden_microvm("-accel\ntcg,thread=multi\n-cpu\nmax,-erms,-fsrm\n", words)
     assert _plain(build(replace(SPEC, board="microvm", tsc_khz=2_000_000))) == golden
 
 

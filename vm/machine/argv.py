@@ -35,9 +35,13 @@ keeps it, for a guest that is told of it gives its disk up; a read that fails co
 
 ENGINES: dict[Accelerator, tuple[str, ...]] = {
     "kvm": ("-accel", "kvm", "-cpu", "host"),
-    "tcg": ("-accel", "tcg,thread=multi", "-cpu", "max"),
+    "tcg": ("-accel", "tcg,thread=multi", "-cpu", "max,-erms,-fsrm"),
 }
-"""All that differs between the accelerators, apart from an emulated clock."""
+"""All that differs between the accelerators, apart from an emulated clock.
+
+`erms` and `fsrm` tell a guest to copy memory byte by byte in one instruction, which is the quickest
+on silicon. Emulated, each byte is a step: without them copies cost a third and boots a tenth less.
+"""
 
 
 def build(spec: MachineSpec) -> list[str]:
