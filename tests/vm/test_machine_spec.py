@@ -52,7 +52,7 @@ pc-q35-7.2,usb=off,vmport=off,smbus=off,sata=off,dump-guest-core=off
 -accel
 tcg,thread=multi
 -cpu
-max
+max,-erms,-fsrm
 -smp
 cpus=2,sockets=1,cores=2,threads=1
 -m
