@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import contextlib
 
-import dns.flags
 import dns.message
 import dns.opcode
 import dns.rcode
-import dns.rdatatype
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -153,7 +153,27 @@ def test_a_restored_machine_waits_and_differs_in_nothing_else() -> None:
     assert build(replace(SPEC, incoming=True)) == [*build(SPEC), "-incoming", "defer"]
 
 
-def test_no_machine_has_a_network_card_or_a_default_device() -> None:
+def _added(spec: MachineSpec) -> list[str]:
+    """What a network card adds to the arguments."""
+    plain = build(spec)
+    return [word for word in build(replace(spec, network=True)) if word not in plain]
+
+
+def test_a_network_card_ends_in_a_socket_of_the_machines_folder() -> None:
+    path = str(SPEC.network_socket).replace(",", ",,")
+    netdev = f"stream,id=net0,server=on,addr.type=unix,addr.path={path}"
+    card = "netdev=net0,mac=02:c1:0c:4e:00:02,host_mtu=65000"
+    assert _added(SPEC) == [
+        *("-netdev", netdev),
+        f"virtio-net-pci,{card},romfile=,disable-legacy=on",
+    ]
+    assert _added(replace(SPEC, accelerator="kvm")) == [
+        *("-netdev", netdev),
+        f"virtio-net-device,{card}",
+    ]
+
+
+def test_no_machine_has_an_unasked_network_card_or_a_default_device() -> None:
     for accelerator in ("tcg", "kvm"):
         words = build(replace(SPEC, accelerator=accelerator))
         assert not [w for w in words if "net" in w.split(",")[0] or w in ("-nic", "-netdev")]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+from vm.egress.kinds import GUEST, MTU
 from vm.image import cmdline
 
 if TYPE_CHECKING:
@@ -59,6 +60,7 @@ def build(spec: MachineSpec) -> list[str]:
         *_random(spec),
         *_balloon(spec),
         *_ports(spec),
+        *_network(spec),
         *_disks(spec),
         *(("-incoming", "defer") if spec.incoming else ()),
     ]
@@ -81,9 +83,13 @@ def _board(spec: MachineSpec) -> Iterator[str]:
     yield from ("-m", f"size={spec.resources.memory_mib}M")
 
 
+def _is_mmio(spec: MachineSpec) -> bool:
+    return spec.machine_type == "microvm"
+
+
 def _device(spec: MachineSpec, kind: str, options: str) -> tuple[str, str]:
     """Name a virtio device by the bus that the machine type has: PCI on q35, MMIO on microvm."""
-    if spec.machine_type == "microvm":
+    if _is_mmio(spec):
         return "-device", f"{kind}-device,{options}"
     return "-device", f"{kind}-pci,{options},disable-legacy=on"
 
@@ -120,6 +126,17 @@ def _ports(spec: MachineSpec) -> Iterator[str]:
     yield from ("-device", f"virtserialport,bus=ports.0,nr=1,chardev=control,name={CONTROL_PORT}")
     yield from _socket("bulk", spec.bulk_socket)
     yield from ("-device", f"virtserialport,bus=ports.0,nr=2,chardev=bulk,name={BULK_PORT}")
+
+
+def _network(spec: MachineSpec) -> Iterator[str]:
+    """Name the card whose other end is our gateway. It may come late, go, and come again."""
+    if not spec.network:
+        return
+    path = _escape(spec.network_socket)
+    yield from ("-netdev", f"stream,id=net0,server=on,addr.type=unix,addr.path={path}")
+    options = f"netdev=net0,mac={GUEST.mac.hex(':')},host_mtu={MTU}"
+    # a card on PCI would come with a ROM to boot from, which is a file of the host
+    yield from _device(spec, "virtio-net", options if _is_mmio(spec) else f"{options},romfile=")
 
 
 def _disks(spec: MachineSpec) -> Iterator[str]:

@@ -94,6 +94,8 @@ class MachineSpec:
     """None: `microvm` under KVM, `q35` under emulation."""
     tsc_khz: int = 0
     """For an emulated `microvm` alone, which cannot find it out: `vm.machine.clock`."""
+    network: bool = False
+    """Whether there is a network card; its far end is whoever connects to `network_socket`."""
     jail: Jail | None = None
     """None: QEMU runs with nothing around it but its own seccomp filter."""
 
@@ -117,6 +119,11 @@ class MachineSpec:
         """The host end of the port `cloche.bulk`."""
         return self.runtime / "port-bulk.sock"
 
+    @property
+    def network_socket(self) -> Path:
+        """Where QEMU listens for the far end of the network card."""
+        return self.runtime / "net.sock"
+
     def check(self) -> None:
         """Raise BadSpec where the spec contradicts itself or a limit; touches no file."""
         _check_name(self.name)
@@ -124,7 +131,7 @@ class MachineSpec:
         _check_disks(self.disks)
         for path in (self.kernel, self.initrd, self.console, self.log, self.runtime):
             _check_path(path)
-        for socket in (self.qmp_socket, self.control_socket, self.bulk_socket):
+        for socket in (self.qmp_socket, self.control_socket, self.bulk_socket, self.network_socket):
             _check_socket(socket)
         self._check_clock()
         for word in self.kernel_arguments:
