@@ -11,6 +11,10 @@ import shlex
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+import msgspec
+
+from app.errors import AppError
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -25,6 +29,38 @@ CWD_VARIABLE: Final = "CLOCHE_CWD"
 
 ENV_VARIABLE: Final = "CLOCHE_ENV"
 """A JSON object of further variables for the program."""
+
+
+FAILED: Final = "failed@cloche"
+"""The "signal" by which a channel of ours ends where Cloche, not the program, has failed; its
+message is a Fault. So no status of a program can be taken for it."""
+
+
+class Fault(msgspec.Struct, frozen=True):
+    """Why there is no exit status."""
+
+    code: str
+    message: str
+    hint: str = ""
+
+    @classmethod
+    def of(cls, error: AppError) -> Fault:
+        """Return what stands for an error."""
+        return cls(error.code, error.message, error.hint)
+
+    @property
+    def line(self) -> str:
+        """The fault as a channel carries it."""
+        return msgspec.json.encode(self).decode()
+
+
+def fault_in(line: str) -> AppError:
+    """Return the error that a channel carried."""
+    try:
+        fault = msgspec.json.decode(line, type=Fault)
+    except msgspec.MsgspecError:
+        return AppError("keeper", "The keeper does not say why the program ended.", "cloche ps")
+    return AppError(fault.code, fault.message, fault.hint)
 
 
 @dataclass(frozen=True, slots=True)

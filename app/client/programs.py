@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import threading
 from dataclasses import dataclass
@@ -12,7 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 import asyncssh
 
 from app.client.connection import keeper_lost
-from app.errors import EXIT_OURS
+from app.errors import EXIT_OURS, AppError
+from app.programs import fault_in
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -57,7 +59,8 @@ async def carry(
     """Carry a program's streams to its end; at the deadline its process group is killed first.
 
     What it had printed until then still arrives. `stdin` is a descriptor of ours, None an empty
-    input. Raises AppError `keeper-lost`, and what `out` and `err` raise.
+    input. Raises what `out` and `err` raise, and AppError where the program came to no end of its
+    own.
     """
     carrying = asyncio.create_task(_pump(running, stdin, out, err))
     try:
@@ -74,7 +77,8 @@ async def _until(running: Running, carrying: asyncio.Task[int], timeout_s: float
         return Ended(carrying.result())
     running.kill()
     if (await asyncio.wait({carrying}, timeout=KILL_S))[0]:
-        carrying.result()
+        with contextlib.suppress(AppError):  # of a guest that is gone, too, the time has run out
+            carrying.result()
     return Ended(EXIT_OURS, timed_out=True)
 
 
@@ -91,7 +95,11 @@ async def _pump(running: Running, stdin: int | None, out: Write, err: Write) -> 
         for task in (feeding, *drains):
             task.cancel()
         await asyncio.gather(feeding, *drains, return_exceptions=True)
-    return EXIT_OURS if running.exit_status is None else running.exit_status & 0xFF
+    if running.exit_signal is not None:
+        raise fault_in(running.exit_signal[2])
+    if running.exit_status is None:
+        raise keeper_lost()
+    return running.exit_status & 0xFF
 
 
 async def _drain(stream: asyncssh.SSHReader[bytes], write: Write) -> None:

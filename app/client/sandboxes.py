@@ -55,6 +55,9 @@ OVER: Final = frozenset({"stopped", "failed", "lost"})
 DISCARD_S: Final = 60.0
 """Seconds in which a sandbox must be gone; a snapshot that is being taken is waited for."""
 
+END_S: Final = 10.0
+"""Seconds until the keeper must know that the machine has ended whose link broke."""
+
 LOOK_S: Final = 0.05
 RETRY_S: Final = 1.0
 
@@ -124,10 +127,14 @@ class Sandbox:
                 break
         raise self._failure()
 
-    async def check_alive(self) -> None:
-        """Raise AppError when the machine has ended on its own."""
-        if (await self.client.info()).state != "running":
-            raise self._failure()
+    async def reason(self, error: AppError) -> AppError:
+        """Return why a command came to no end of its own: the machine's end, else `error`."""
+        with contextlib.suppress(TimeoutError, AppError):  # the keeper is gone, or sees no end
+            async with asyncio.timeout(END_S):
+                async for event in self.client.events():
+                    if event.session.state in OVER:
+                        return self._failure()
+        return AppError(error.code, error.message, "Run it again; look: cloche doctor")
 
     def _failure(self) -> AppError:
         """Return why there is no machine; what it last said is kept, for all else goes with it."""

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 CHUNK: Final = 1 << 16
 NO_STATUS: Final = 125
-"""Exit status where nobody knows how the program ended."""
+"""Exit status where there is none of the program's."""
 
 MAX_SIGNALS: Final = 16
 """Signals of one client that may wait to be passed on; more are dropped."""
@@ -44,7 +44,8 @@ class ClientSession(asyncssh.SSHServerProcess[bytes]):
 async def carry(client: ClientSession, guest: GuestProgram) -> int:
     """Carry until the program is over or the client is gone; the program's exit status.
 
-    Raises asyncssh.Error or OSError when a stream breaks.
+    Raises asyncssh.Error or OSError when a stream breaks, LinkLost when nobody knows how a program
+    ended because its machine or the link to it has.
     """
     flow, running = Flow(), guest.process
     loop = asyncio.get_running_loop()
@@ -60,25 +61,38 @@ async def carry(client: ClientSession, guest: GuestProgram) -> int:
         await asyncio.wait({over, gone}, return_when=asyncio.FIRST_COMPLETED)
         if over.done():
             over.result()
+            return exit_code(guest.process)
     finally:
         await end_tasks([over, gone, *aside, *outputs])
         await asyncio.gather(streams, return_exceptions=True)
-    return _status(guest)
+    return NO_STATUS  # the client is gone
 
 
 async def _over(guest: GuestProgram, streams: asyncio.Future[list[None]], flow: Flow) -> None:
     if await output_over(guest.process, streams, flow):
-        await streams
+        try:
+            await streams
+        except LinkLost:
+            if not ended(guest.process):  # else it broke under a child that held the streams
+                raise
         await guest.process.wait_closed()
 
 
 async def _pass(
     source: asyncssh.SSHReader[bytes], target: asyncssh.SSHWriter[bytes], flow: Flow
 ) -> None:
-    while data := await source.read(CHUNK):
+    while data := await _read(source):
         with flow.handing_on():
             target.write(data)
             await target.drain()
+
+
+async def _read(source: asyncssh.SSHReader[bytes]) -> bytes:
+    """Return the guest's next piece; a link that breaks is no fault of the client's channel."""
+    try:
+        return await source.read(CHUNK)
+    except (asyncssh.Error, OSError) as error:
+        raise LinkLost("The connection to the guest broke before the program ended.") from error
 
 
 async def _signal(client: ClientSession, guest: GuestProgram) -> None:
@@ -104,10 +118,3 @@ async def _feed(client: ClientSession, guest: GuestProgram) -> None:
             stdin.write(data)
             await stdin.drain()
         stdin.write_eof()
-
-
-def _status(guest: GuestProgram) -> int:
-    try:
-        return exit_code(guest.process) if ended(guest.process) else NO_STATUS
-    except LinkLost:
-        return NO_STATUS

@@ -29,7 +29,7 @@ from app.keeper.carrying import NO_STATUS, ClientSession, carry
 from app.keeper.guest_program import HOME, login_words, place_of, shell_words
 from app.keeper.peers import PeerListener
 from app.keeper.subsystem import serve_subsystem
-from app.programs import ROOT_VARIABLE, WORDS_VARIABLE
+from app.programs import FAILED, ROOT_VARIABLE, WORDS_VARIABLE, Fault
 from app.protocol import SUBSYSTEM
 from vm.errors import VMError
 
@@ -216,16 +216,21 @@ class ControlServer:
         try:
             process.exit(await self._serve_process(process, user))
         except (AppError, VMError) as error:
-            process.stderr.write(self._said(error).encode())
-            process.exit(NO_STATUS)
+            self._fail(process, error)
         except (asyncssh.Error, OSError) as error:
             log.debug("a client's channel broke: %s", error)
             process.exit(NO_STATUS)
 
-    def _said(self, error: AppError | VMError) -> str:
+    def _fail(self, process: Process, error: AppError | VMError) -> None:
+        """Say why there is no exit status: to our own clients apart from what a program says."""
         known = AppError(error.code, error.message, error.hint)
-        hint = naming(known, self._blobs.parent.name).hint
-        return f"cloche: {error.message}\n" + (f"  {hint}\n" if hint else "")
+        known = naming(known, self._blobs.parent.name)
+        if process.env.get(WORDS_VARIABLE) == "1":
+            process.exit_with_signal(FAILED, msg=Fault.of(known).line)
+            return
+        hint = f"  {known.hint}\n" if known.hint else ""
+        process.stderr.write(f"cloche: {known.message}\n{hint}".encode())
+        process.exit(NO_STATUS)
 
     async def _serve_process(self, process: Process, user: str) -> int:
         root = user == GUEST_ROOT or process.env.get(ROOT_VARIABLE) == "1"

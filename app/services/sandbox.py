@@ -175,11 +175,11 @@ async def _run(
         ended = await programs.carry(
             running, stdin=request.stdin, out=to.out, err=to.err, timeout_s=left
         )
+    except AppError as error:
+        raise await box.reason(error) from error
     finally:
         running.close()
     report.exec_ms = _ms(began_exec)
-    if ended.status == EXIT_OURS and not ended.timed_out:
-        await box.check_alive()  # else it is the command's own status
     report.take(ended)
     await _copy_out(box, request, report)
 

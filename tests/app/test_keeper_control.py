@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import asyncssh
 import pytest
 
+from app.client import programs
 from app.client.connection import Connection, connect, new_host_key, open_subsystem
 from app.errors import AppError
 from app.keeper.control import ControlServer
 from app.keeper.guest_program import HOME
+from app.programs import Program
 from app.protocol import Event, SessionInfo
 
 if TYPE_CHECKING:
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 
     import msgspec
 
+    from app.client.session import SessionClient
     from app.keeper.carrying import ClientSession
     from app.keeper.guest_files import GuestFiles
     from app.keeper.guest_program import GuestProgram, Place
@@ -208,6 +211,17 @@ async def test_a_command_without_a_machine_says_so(client: Connection) -> None:
     done = await client.ssh.run("true")
     assert done.exit_status == 125
     assert "There is no machine" in str(done.stderr)
+
+
+async def test_our_own_clients_get_that_as_an_error(client: Connection) -> None:
+    async def never(_: bytes) -> None:
+        raise AssertionError("it is no output")
+
+    session = cast("SessionClient", client)
+    running = await programs.start(session, Program(("true",)))
+    with pytest.raises(AppError, match="There is no machine") as caught:
+        await programs.carry(running, stdin=None, out=never, err=never)
+    assert caught.value.code == "not-running"
 
 
 async def test_an_unknown_subsystem_is_refused(client: Connection) -> None:
