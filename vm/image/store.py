@@ -199,7 +199,8 @@ def remedy(record: ImageRecord) -> str:
     """Return the command that makes an image anew."""
     if record.imported is None:
         return f"cloche image build {record.name}"
-    return f"cloche image import {record.imported.reference} --name {record.name}"
+    way = " --plain-http" if record.imported.plain_http else ""
+    return f"cloche image import{way} {record.imported.reference} --name {record.name}"
 
 
 def decode_record(folder: Path) -> ImageRecord:

@@ -101,7 +101,7 @@ def unpacked(path: Path, budget: Budget) -> Generator[Measured]:
 
     Raises ImageRefused for what is damaged or unpacks to too much, HostLacks without zstd.
     """
-    with path.open("rb") as file:
+    with path.open("rb", buffering=0) as file:  # a program reads on where we stand
         magic = file.read(4)
         file.seek(0)
         if magic == _ZSTD:

@@ -182,6 +182,8 @@ class LayerReader:
     def _with_holes(self, size: int, stored: list[tuple[int, int]]) -> Generator[bytes]:
         place = 0
         for begin, length in stored:
+            if length == 0:
+                continue  # the old form of the map is filled up with them
             if begin < place or length < 0 or begin + length > size:
                 _damaged("the map of a sparse file is wrong")
             yield from _zeros(begin - place)
