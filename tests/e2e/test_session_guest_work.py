@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import pty
 import shlex
 import socket
 import stat
@@ -125,6 +127,38 @@ def test_the_deadline_kills_the_whole_group_and_keeps_what_was_said(lab: Lab) ->
     )
     assert (told["timed_out"], told["stdout"], told["stderr"]) == (True, "x\n", "y\n")
     assert lab.exec("--", "pgrep", "-f", "sleep 753[12]").stdout == b""
+
+
+def test_a_terminal_is_used_and_given_back_on_its_main_screen(lab: Lab, tmp_path: Path) -> None:
+    words = [sys.executable, "-P", str(LAUNCHER), "exec", lab.session, "--", "sh", "-c"]
+    main, far = pty.openpty()
+    with subprocess.Popen(
+        [*words, "tty; stty size; exit 7"], stdin=far, stdout=far, stderr=far,
+        env=lab.world.environment, start_new_session=True,
+    ) as process:  # fmt: skip
+        os.close(far)
+        said = b""
+        with contextlib.suppress(OSError):  # EIO: the other end is closed
+            while data := os.read(main, 1 << 16):
+                said += data
+        assert process.wait(120) == 7
+    os.close(main)
+    assert b"/dev/pts/" in said
+    assert b"1049" not in said, "it would put the cursor back to where some editor began"
+
+
+def test_hints_are_the_next_command_itself(lab: Lab, tmp_path: Path) -> None:
+    forgotten = lab.exec("ls", "-la")
+    assert forgotten.status == 2
+    assert f"cloche exec {lab.session} -- ls -la".encode() in forgotten.stderr
+    missing = lab.cp(lab.at("missing"), tmp_path)
+    assert f"cloche exec {lab.session} -- ls -la".encode() in missing.stderr
+    (tmp_path / "mine").write_text("x")
+    denied = lab.cp(tmp_path / "mine", lab.at("/etc/mine"))
+    assert denied.status == 1
+    again = f"cloche cp --root {tmp_path / 'mine'} {lab.session}:/etc/mine"
+    assert again.encode() in denied.stderr
+    assert lab.world.run(*shlex.split(again)[1:]).status == 0
 
 
 # -- cp --------------------------------------------------------------------------------------
