@@ -26,6 +26,8 @@ class Acceleration:
 
     device: bool = True
     usable: bool = True
+    withheld: bool = False
+    """Usable by us, but not by QEMU's own user in its jail."""
     virtualisation: str = "vmx"
     """The processor's flag: vmx (Intel), svm (AMD), or empty."""
     works: bool = True

@@ -53,19 +53,21 @@ def acceleration(paths: Paths, wish: str) -> Acceleration:
 
     `wish` is the configuration's `accel`. Raises VMError for a `CLOCHE_ACCEL` that is no word.
     """
-    from vm.machine import accel
+    from vm.machine import accel, jail_check, jail_start
 
     decided = accel.wished(wish)
     works, why, untried = False, "", None
+    place = jail_check.check().jail
     try:
         image = checks.check_image(paths)
-        verdict = asyncio.run(accel.kvm_verdict(image.vmlinux, paths.cache, anew=True))
+        verdict = asyncio.run(accel.kvm_verdict(image.vmlinux, paths.cache, anew=True, place=place))
         works, why = verdict.works, verdict.why
     except (VMError, OSError) as error:
         untried = _fault(error)
     return Acceleration(
         device=accel.KVM_DEVICE.exists(),
         usable=os.access(accel.KVM_DEVICE, os.R_OK | os.W_OK),
+        withheld=bool(jail_start.withheld(place, accel.KVM_DEVICE, paths.cache)),
         virtualisation=_virtualisation(),
         works=works,
         why=why,

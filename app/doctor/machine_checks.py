@@ -68,6 +68,10 @@ def _as_wished(seen: Acceleration, facts: Facts) -> Finding:
 def _mend(seen: Acceleration) -> str:
     if seen.device and not seen.usable:
         return f"sudo usermod -aG kvm $USER, log in anew, {AFTER}"
+    if seen.withheld:
+        return (
+            f"sudo groupadd -f kvm && sudo chgrp kvm /dev/kvm && sudo chmod 660 /dev/kvm, {AFTER}"
+        )
     if seen.device:
         return f"Use a host on which KVM runs guests, or repair it (sudo dmesg | tail), {AFTER}"
     if not seen.virtualisation:

@@ -108,7 +108,7 @@ class Workshop:
         image = self._image()
         identity = Identity.load(self._folder / IDENTITY)
         await in_thread(partial(self._write_initrd, image, identity))
-        choice = await self._accelerator(image)
+        choice = await self._accelerator(image, jail)
         spec = replace(
             self._spec(choice.accelerator),
             kernel=image.vmlinux,
@@ -157,10 +157,10 @@ class Workshop:
             now=int(time.time()),
         )
 
-    async def _accelerator(self, image: ImageSet) -> accel.Choice:
+    async def _accelerator(self, image: ImageSet, jail: Jail | None) -> accel.Choice:
         self._paths.cache.mkdir(mode=0o700, parents=True, exist_ok=True)
         wish = self._record.limits.accel
-        return await accel.choose(image.vmlinux, self._paths.cache, wish=wish)
+        return await accel.choose(image.vmlinux, self._paths.cache, wish=wish, place=jail)
 
     def _spec(self, accelerator: Accelerator) -> MachineSpec:
         """Return what every machine of this session has, without what it boots from."""

@@ -128,7 +128,7 @@ def test_the_probe_is_asked_anew_and_the_configuration_counts(
 ) -> None:
     asked: list[bool] = []
 
-    async def verdict(*_: object, anew: bool) -> Verdict:
+    async def verdict(*_: object, anew: bool, place: object) -> Verdict:
         asked.append(anew)
         return Verdict(False, WHY)
 

@@ -50,6 +50,10 @@ ACCELERATORS: dict[str, tuple[Acceleration, Expected]] = {
         Acceleration(usable=False, works=False, why="/dev/kvm cannot be used by you"),
         ("warn", "cannot be used by you", "sudo usermod -aG kvm $USER"),
     ),
+    "kept from the jail": (
+        Acceleration(withheld=True, works=False, why="/dev/kvm is root's alone"),
+        ("warn", "root's alone", "sudo groupadd -f kvm && sudo chgrp kvm /dev/kvm"),
+    ),
     "no module": (
         Acceleration(device=False, usable=False, works=False, why="this host has no /dev/kvm"),
         ("warn", "this host has no /dev/kvm", "sudo modprobe kvm_intel"),

@@ -10,6 +10,7 @@ import pytest
 
 from vm.errors import HostLacks
 from vm.machine import accel, verdicts
+from vm.machine.jail import Jail
 from vm.machine.process import Process
 from vm.machine.spec import BadSpec
 
@@ -180,6 +181,23 @@ async def test_a_qemu_that_cannot_be_started(tmp_path: Path) -> None:
     path.chmod(0o700)
     with pytest.raises(HostLacks, match="could not be started"):
         await accel.qemu_version(str(path))
+
+
+async def test_a_device_that_qemu_does_not_get_in_its_jail_is_not_probed(
+    tmp_path: Path, kernel: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is found out with our rights says nothing of QEMU's, when it has fewer."""
+    binary = program(tmp_path, GOOD, f"echo '{LAST}'")
+
+    def withheld(place: Jail | None, _device: Path, _folder: Path) -> str:
+        return "it is root's alone" if place else ""
+
+    monkeypatch.setattr("vm.machine.jail_start.withheld", withheld)
+    place = Jail("bwrap", "setpriv")
+    told = await accel.choose(kernel, tmp_path / "cache", binary, place=place)
+    assert (told.accelerator, boots(tmp_path)) == ("tcg", 0)
+    assert told.notice.endswith("because it is root's alone.")
+    assert (await accel.choose(kernel, tmp_path / "cache", binary)).accelerator == "kvm"
 
 
 async def test_no_device(tmp_path: Path, kernel: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from dataclasses import replace
@@ -175,6 +176,32 @@ def test_root_makes_a_device_again_that_is_closed_to_all_others(tmp_path: Path) 
     tenant = jail.Lodger(61200, groups=(36,))
     own = (jail.File(closed, jail.KVM, "device"),)
     assert jail_start.hand_over(own, tenant, tmp_path) == own
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root makes devices")
+def test_a_device_that_cannot_be_made_again_is_withheld(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place, closed = jail.Jail("bwrap", "setpriv"), tmp_path / "kvm"
+    os.mknod(closed, stat.S_IFCHR | 0o600, os.makedev(1, 3))
+    assert jail_start.withheld(place, closed, tmp_path) == ""
+    assert [*tmp_path.iterdir()] == [closed]
+
+    def refused(*_: object) -> None:
+        raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
+
+    monkeypatch.setattr(os, "mknod", refused)
+    why = jail_start.withheld(place, closed, tmp_path)
+    assert why == (
+        f"{closed} is root's alone and cannot be passed on to QEMU's own user "
+        "(operation not permitted)"
+    )
+    for free in (None, jail.Jail("bwrap")):
+        assert jail_start.withheld(free, closed, tmp_path) == ""
+    for mode, group, shown in ((0o660, 36, ""), (0o660, 0, why), (0o666, 0, "")):
+        closed.chmod(mode)
+        os.chown(closed, 0, group)
+        assert jail_start.withheld(place, closed, tmp_path) == shown
 
 
 def test_a_file_that_cannot_be_handed_over_is_named(tmp_path: Path) -> None:

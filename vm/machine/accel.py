@@ -20,13 +20,14 @@ from typing import TYPE_CHECKING, Literal
 
 from vm.errors import HostLacks
 from vm.image import cmdline
-from vm.machine import verdicts
+from vm.machine import jail_start, verdicts
 from vm.machine.argv import BOARDS, ENGINES, SANDBOX
 from vm.machine.console import plain
 from vm.machine.spec import BadSpec
 from vm.machine.verdicts import Verdict
 
 if TYPE_CHECKING:
+    from vm.machine.jail import Jail
     from vm.machine.spec import Accelerator
 
 MIN_QEMU = (7, 2)
@@ -104,34 +105,47 @@ def wished(wish: str = "auto") -> Choice | None:
 
 
 async def choose(
-    kernel: Path, cache: Path, binary: str = "qemu-system-x86_64", *, wish: str = "auto"
+    kernel: Path,
+    cache: Path,
+    binary: str = "qemu-system-x86_64",
+    *,
+    wish: str = "auto",
+    place: Jail | None = None,
 ) -> Choice:
     """Choose what the user wished, else kvm when a real guest boots with it, else tcg.
 
-    `cache` is a folder for the verdict of the probe. Raises HostLacks for QEMU, BadSpec for an
-    unknown `CLOCHE_ACCEL`.
+    `cache` is a folder for the verdict of the probe; `place` the jail that QEMU will be in.
+    Raises HostLacks for QEMU, BadSpec for an unknown `CLOCHE_ACCEL`.
     """
     decided = wished(wish)
     if decided is not None:
         await qemu_version(binary)
         return decided
-    verdict = await kvm_verdict(kernel, cache, binary)
+    verdict = await kvm_verdict(kernel, cache, binary, place=place)
     if verdict.works:
         return Choice("kvm")
     return Choice("tcg", f"{EMULATED}, because {verdict.why}.")
 
 
 async def kvm_verdict(
-    kernel: Path, cache: Path, binary: str = "qemu-system-x86_64", *, anew: bool = False
+    kernel: Path,
+    cache: Path,
+    binary: str = "qemu-system-x86_64",
+    *,
+    anew: bool = False,
+    place: Jail | None = None,
 ) -> Verdict:
     """Return whether guests run under KVM, asking once per host kernel, QEMU and guest kernel.
 
-    `anew` asks whatever is remembered. Takes at most 10 s, twice that while another process asks.
-    Raises HostLacks for QEMU.
+    The probe runs with our own rights; whether QEMU gets the device in its jail (`place`) as well
+    is looked at each time. `anew` asks whatever is remembered. Takes at most 10 s, twice that while
+    another process asks. Raises HostLacks for QEMU.
     """
     version = await qemu_version(binary)
     if not os.access(KVM_DEVICE, os.R_OK | os.W_OK):
         return Verdict(False, _no_device())
+    if why := jail_start.withheld(place, KVM_DEVICE, cache):
+        return Verdict(False, why)
     memory, key = cache / CACHE, _key(kernel, binary, version)
     known = None if anew else verdicts.recall(memory, key)
     if known is not None:

@@ -164,6 +164,30 @@ def _device(file: jail.File, tenant: jail.Lodger, folder: Path) -> jail.File:
     return replace(file, source=own)
 
 
+def withheld(place: jail.Jail | None, device: Path, folder: Path) -> str:
+    """Say why QEMU in this jail could not use a device that we can; empty when it could.
+
+    `folder` is where a device that is root's alone is made again for a try.
+    """
+    if place is None or not place.setpriv:
+        return ""
+    own = folder / f"{device.name}.try-{os.getpid()}"
+    try:
+        found = os.stat(device)
+        shared = found.st_gid != 0 and _allows(found, _GROUP)
+        if shared or _allows(found, _OTHERS):
+            return ""
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        os.mknod(own, stat.S_IFCHR | 0o600, found.st_rdev)
+        os.close(os.open(own, os.O_RDWR | os.O_CLOEXEC))
+    except OSError as error:
+        reason = (error.strerror or "it failed").lower()
+        return f"{device} is root's alone and cannot be passed on to QEMU's own user ({reason})"
+    finally:
+        own.unlink(missing_ok=True)
+    return ""
+
+
 def _hand_over(file: jail.File, tenant: jail.Lodger) -> None:
     handle = os.open(file.source, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
