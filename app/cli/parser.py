@@ -161,7 +161,9 @@ def _sandbox(add: Adder) -> None:
         help="for the machine's start and the command together (default: 120)",
     )
     box.add_argument("--workspace", type=Path, default=None, metavar="DIR", help="default: none")
-    box.add_argument("--image", default="base", metavar="NAME", help="default: base")
+    box.add_argument(
+        "--image", default="base", metavar="NAME", help="see: cloche image list; default: base"
+    )
     box.add_argument("--vcpus", type=int, default=None, metavar="N", help="processors")
     box.add_argument("--memory", type=int, default=None, metavar="MIB", help="memory in MiB")
     box.add_argument("--scratch", type=int, default=None, metavar="GIB", help="disk in GiB")

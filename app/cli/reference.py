@@ -29,10 +29,13 @@ STATUSES: Final = (
     (errors.EXIT_DECISION, "`merge`, `undo`: conflicts, or nothing is accepted yet"),
     (errors.EXIT_MISSING, "there is no such session, agent, path, hunk or merge"),
     (errors.EXIT_HOST, "this host lacks something; the hint brings it"),
-    (errors.EXIT_TIMEOUT, "`exec --timeout-s`: out of time"),
-    (errors.EXIT_OURS, "`exec`, `run --headless`: Cloche itself failed, not the program"),
-    (errors.EXIT_NOT_EXECUTABLE, "`exec`: the program cannot be executed"),
-    (errors.EXIT_NOT_FOUND, "`exec`: there is no such program"),
+    (errors.EXIT_TIMEOUT, "`exec`, `sandbox`: out of time (`--timeout-s`)"),
+    (
+        errors.EXIT_OURS,
+        "`exec`, `sandbox`, `run --headless`: Cloche itself failed, not the program",
+    ),
+    (errors.EXIT_NOT_EXECUTABLE, "`exec`, `sandbox`: the program cannot be executed"),
+    (errors.EXIT_NOT_FOUND, "`exec`, `sandbox`: there is no such program"),
 )
 """Every exit status and what it means."""
 
@@ -93,8 +96,8 @@ def page() -> str:
     lines += [f"| {status} | {text} |" for status, text in STATUSES]
     lines += [
         "",
-        "`run --headless` and `exec` end with the status of the agent or program itself: 128 + N "
-        "when signal N ended it. `cloche` alone, without a command, opens the workstation.",
+        "`run --headless`, `exec` and `sandbox` end with the status of the agent or program: 128 + "
+        "N when signal N ended it. `cloche` alone, without a command, opens the workstation.",
     ]
     return "\n".join(lines) + "\n"
 
