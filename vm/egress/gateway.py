@@ -21,12 +21,14 @@ from vm.egress.entries import Merging
 from vm.egress.flow import Doors, Flow, Phase
 from vm.egress.frames import BadFrame, Packet, Segment, Wire
 from vm.egress.kinds import GATEWAY, GUEST, Entry, Limits, Request
+from vm.egress.link import connect
 from vm.egress.local_end import Names
 from vm.egress.stream import Shore, Stream
 from vm.egress.table import NameTable, is_synthetic
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+    from pathlib import Path
 
     from vm.egress.kinds import Dialer, Judge, Log
     from vm.egress.link import Outlet
@@ -125,6 +127,20 @@ class Gateway:
         self._icmp = Bucket(ICMP_PER_SECOND)
         self._opening = Crowd(lambda flow: flow.half_open)
         self._asking = Crowd(lambda flow: flow.phase is Phase.ASKED)
+
+    async def serve(self, path: Path) -> str:
+        """Connect to the machine's network socket and serve it until it ends; return why it did.
+
+        Raises OSError where nobody listens.
+        """
+        link = await connect(path, self._loop)
+        self.attach(link)
+        link.start(self.take, self.drained)
+        try:
+            return await link.closed
+        finally:
+            link.close()
+            self.detach()
 
     def attach(self, outlet: Outlet) -> None:
         """Serve a link. Connections of an earlier one are over."""

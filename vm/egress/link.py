@@ -6,13 +6,14 @@ gateway may end and come back while the machine runs.
 
 from __future__ import annotations
 
+import socket
 from collections import deque
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     import asyncio
-    import socket
     from collections.abc import Callable
+    from pathlib import Path
 
 MAX_FRAME = 4096 + 65_536
 """The largest that QEMU passes on (its NET_BUFSIZE); a longer length ends the link."""
@@ -139,6 +140,19 @@ class StreamLink:
         else:
             self._loop.remove_writer(self._socket)
             self._loop.call_soon(self._drained)
+
+
+async def connect(path: Path, loop: asyncio.AbstractEventLoop) -> StreamLink:
+    """Connect to the socket at which QEMU listens. Raises OSError."""
+    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
+    try:
+        sock.setblocking(False)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, BUFFER)
+        await loop.sock_connect(sock, str(path))
+    except BaseException:  # a cancelled attempt leaves no descriptor behind either
+        sock.close()
+        raise
+    return StreamLink(sock, loop)
 
 
 def split(data: memoryview) -> tuple[list[memoryview], int]:
