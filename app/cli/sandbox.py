@@ -140,7 +140,8 @@ def _out_of_time(request: SandboxRequest, report: SandboxReport) -> str:
     seconds = f"{request.timeout_s:g} s"
     if report.started:
         return f"The command had not ended after {seconds} and was killed (--timeout-s)."
-    return f"The machine had not started after {seconds}; the command did not run (--timeout-s)."
+    sentence = f"The machine had not started after {seconds}; the command did not run"
+    return f"{sentence} (--timeout-s). {report.message}".rstrip()
 
 
 async def _reported(request: SandboxRequest, output: Output) -> int:

@@ -97,6 +97,8 @@ class SandboxReport:
     timed_out: bool = False
     started: bool = False
     """Whether the command began at all."""
+    message: str = ""
+    """What the machine waited for when the time ran out before that, such as memory."""
     exec_ms: int = 0
     total_ms: int = 0
     boot_ms: int = 0
@@ -165,7 +167,7 @@ async def _run(
         async with asyncio.timeout(time_left(request.timeout_s, time.monotonic() - began)):
             await _begin(box, request, report)
     except TimeoutError:
-        report.timed_out = True
+        report.timed_out, report.message = True, box.state().message
         return
     running = await programs.start(box.client, request.program)
     to.begins()
