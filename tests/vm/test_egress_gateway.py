@@ -1,0 +1,396 @@
+"""The gateway without a kernel at its other end: hostile frames, its bounds, its log, its wire."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import socket
+from collections import Counter
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import dns.message
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.vm.egress_tap import ALLOW, DENY, Judge
+from vm.egress import frames
+from vm.egress.entries import BURST, MAX_KEYS, Merging
+from vm.egress.frames import ACK, FIN, RST, SYN, Segment, Wire
+from vm.egress.gateway import Gateway
+from vm.egress.kinds import GATEWAY, GUEST, Dialled, DialRefused, Entry, Limits, Request, Station
+from vm.egress.link import MAX_FRAME, MAX_WAITING, StreamLink, split
+from vm.egress.table import NameTable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from vm.egress.kinds import Verdict
+
+HOST = bytes((198, 18, 0, 1))
+TO_GATEWAY = Wire(GUEST, GATEWAY)
+TO_HOST = Wire(GUEST, Station(GATEWAY.mac, HOST))
+
+
+class Outlet:
+    """Keeps what is sent to the guest."""
+
+    def __init__(self) -> None:
+        self.congested = False
+        self.frames: list[bytes] = []
+
+    def send(self, *parts: bytes | memoryview) -> bool:
+        self.frames.append(b"".join(parts))
+        return True
+
+    def flush(self) -> None:
+        pass
+
+
+class NoHost:
+    """A dialer that knows nobody, or a socket pair whose other end it keeps."""
+
+    def __init__(self, connects: bool) -> None:
+        self.ends: list[socket.socket] = []
+        self._connects = connects
+
+    async def dial(self, request: Request, verdict: Verdict) -> Dialled:
+        if not self._connects:
+            raise DialRefused("refused", "Nobody is there.")
+        ours, theirs = socket.socketpair()
+        ours.setblocking(False)
+        self.ends.append(theirs)
+        return Dialled(ours, "192.0.2.1")
+
+    def close(self) -> None:
+        for end in self.ends:
+            end.close()
+
+
+class Bench:
+    """A gateway, what it sent and what it wrote down."""
+
+    def __init__(self, connects: bool = True, limits: Limits | None = None) -> None:
+        self.outlet = Outlet()
+        self.log: list[Entry] = []
+        self.judge = Judge()
+        self.dialer = NoHost(connects)
+        self.table = NameTable([("a.example", "198.18.0.1")])
+        self.gateway = Gateway(self.judge, self.dialer, self._note, self.table, limits)
+        self.gateway.attach(self.outlet)
+
+    def _note(self, entry: Entry) -> None:
+        self.log.append(entry)
+
+    def take(self, *batch: bytes) -> list[bytes]:
+        self.outlet.frames.clear()
+        self.gateway.take([memoryview(frame) for frame in batch])
+        return list(self.outlet.frames)
+
+    async def settle(self) -> None:
+        for _ in range(5):
+            await asyncio.sleep(0)
+
+    def close(self) -> None:
+        self.gateway.detach()
+        self.dialer.close()
+
+
+def tcp_frame(
+    data: bytes = b"", port: int = 4000, flags: int = SYN, seq: int = 1, ack: int = 0
+) -> bytes:
+    segment = Segment(port, 443, seq, ack, flags, 64_240, memoryview(data), 1460, 7)
+    return b"".join(TO_HOST.tcp(GUEST.ip, segment))
+
+
+def question(name: str = "b.example") -> bytes:
+    return TO_GATEWAY.udp(GUEST.ip, 5000, 53, dns.message.make_query(name, "A").to_wire())
+
+
+def arp_for(ip: bytes, mac: bytes = GUEST.mac, own: bytes = GUEST.ip) -> bytes:
+    head = frames.BROADCAST + mac + b"\x08\x06" + b"\0\1\x08\0\6\4\0\1"
+    return head + mac + own + bytes(6) + ip
+
+
+SEEDS = (tcp_frame(), question(), arp_for(GATEWAY.ip), tcp_frame(b"x" * 50, flags=ACK, seq=2))
+
+
+def mended(frame: bytearray) -> bytes:
+    """Make the checksums right again, so that a changed frame gets further in."""
+    if len(frame) >= 54 and frame[12:14] == b"\x08\0":
+        frame[24:26] = b"\0\0"
+        frame[24:26] = (~frames.words(bytes(frame[14:34])) & 0xFFFF).to_bytes(2, "big")
+        place = 50 if frame[23] == frames.TCP else 40
+        frame[place : place + 2] = b"\0\0"
+        total = int.from_bytes(frame[16:18], "big")
+        body = bytes(frame[34 : 14 + total])
+        pseudo = bytes(frame[26:34]) + bytes((0, frame[23])) + len(body).to_bytes(2, "big")
+        checksum = ~frames.words(pseudo + body) & 0xFFFF
+        frame[place : place + 2] = checksum.to_bytes(2, "big")
+    return bytes(frame)
+
+
+Change = tuple[int, list[tuple[int, int]], int]
+
+
+@settings(max_examples=300, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@given(
+    changes=st.lists(
+        st.tuples(
+            st.integers(0, len(SEEDS) - 1),
+            st.lists(st.tuples(st.integers(0, 110), st.integers(0, 255)), max_size=4),
+            st.integers(0, 120),
+        ),
+        max_size=12,
+    )
+)
+def test_no_frame_breaks_the_gateway(changes: list[Change]) -> None:
+    async def run() -> None:
+        bench = Bench(limits=Limits(flows=4))
+        batch: list[bytes] = []
+        for seed, places, cut in changes:
+            frame = bytearray(SEEDS[seed])
+            for place, value in places:
+                frame[min(place, len(frame) - 1)] = value
+            batch.append(mended(frame)[: len(frame) if cut > 100 else cut])
+        bench.take(*batch)
+        await bench.settle()
+        bench.take(*batch)
+        assert bench.gateway.open <= 4
+        bench.close()
+
+    asyncio.run(run())
+
+
+async def test_arp_is_answered_for_the_gateway_alone() -> None:
+    bench = Bench()
+    (answer,) = bench.take(arp_for(GATEWAY.ip))
+    assert answer[:14] == GUEST.mac + GATEWAY.mac + b"\x08\x06"
+    assert answer[20:32] == b"\0\2" + GATEWAY.mac + GATEWAY.ip
+    assert bench.take(arp_for(GUEST.ip), arp_for(HOST)) == []
+    assert bench.take(arp_for(GATEWAY.ip, own=GATEWAY.ip), arp_for(GATEWAY.ip, own=HOST)) == []
+    assert bench.gateway.counts == Counter({"arp": 2, "spoofed-gateway": 1, "spoofed-address": 1})
+
+
+async def test_who_is_not_the_guest_is_dropped_and_told_once_in_a_while() -> None:
+    bench = Bench()
+    other = Wire(Station(bytes(6), GUEST.ip), GATEWAY)
+    foreign = other.udp(GUEST.ip, 1, 53, b"x")
+    spoofed = TO_GATEWAY.udp(HOST, 1, 53, b"x")
+    assert bench.take(*[foreign] * 100, *[spoofed] * 100) == []
+    assert bench.gateway.counts == Counter({"spoofed-mac": 100, "spoofed-address": 100})
+    assert len(bench.log) == 2 * BURST
+    bench.close()
+    assert sum(entry.count for entry in bench.log) == 200
+
+
+async def test_a_segment_of_no_connection_is_reset() -> None:
+    bench = Bench()
+    (reset,) = bench.take(tcp_frame(b"hello", flags=ACK, ack=77))
+    segment = frames.tcp(frames.ipv4(frames.ethernet(memoryview(reset)).payload))
+    assert (segment.flags, segment.seq) == (RST, 77)
+    (reset,) = bench.take(tcp_frame(b"hello", flags=FIN, seq=10))
+    segment = frames.tcp(frames.ipv4(frames.ethernet(memoryview(reset)).payload))
+    assert (segment.flags, segment.ack) == (RST | ACK, 16)
+    assert bench.take(tcp_frame(flags=RST)) == []
+
+
+async def test_connections_beyond_the_bound_are_refused_with_a_reason() -> None:
+    bench = Bench(limits=Limits(flows=2))
+    bench.take(tcp_frame(port=1), tcp_frame(port=2))
+    (reset,) = bench.take(tcp_frame(port=3))
+    assert reset[47] == RST | ACK
+    assert bench.log[-1].code == "too-many-connections"
+    bench.close()
+
+
+async def test_questions_beyond_the_bound_are_refused_with_a_reason() -> None:
+    bench = Bench(limits=Limits(held=2))
+    bench.judge.verdicts["a.example"] = _ask()
+    bench.take(tcp_frame(port=1), tcp_frame(port=2), tcp_frame(port=3))
+    assert bench.log[-1].code == "too-many-questions"
+    assert bench.gateway.open == 2
+    bench.close()
+
+
+def _ask() -> Verdict:
+    return replace(ALLOW, action="ask")
+
+
+async def test_a_guest_that_starts_anew_on_the_same_ports_replaces_its_question() -> None:
+    bench = Bench()
+    bench.judge.verdicts["a.example"] = _ask()
+    bench.take(tcp_frame(seq=1))
+    await bench.settle()
+    bench.take(tcp_frame(seq=1))
+    bench.take(tcp_frame(seq=9))
+    assert [entry.code for entry in bench.log] == ["replaced"]
+    assert bench.gateway.open == 1
+    bench.close()
+
+
+async def test_a_failing_dialer_ends_the_flow_and_says_so() -> None:
+    bench = Bench()
+
+    async def dial(request: Request, verdict: Verdict) -> Dialled:
+        raise ValueError("a fault")
+
+    bench.dialer.dial = dial  # type: ignore[method-assign]
+    bench.take(tcp_frame())
+    await bench.settle()
+    assert bench.log[-1].code == "gateway-fault"
+    assert bench.gateway.open == 0
+
+
+async def test_a_dns_message_that_is_none_is_dropped() -> None:
+    bench = Bench()
+    assert bench.take(TO_GATEWAY.udp(GUEST.ip, 1, 53, b"short")) == []
+    assert bench.gateway.counts["not-dns"] == 1
+    (answer,) = bench.take(question())
+    assert answer[34:38] == (53).to_bytes(2, "big") + (5000).to_bytes(2, "big")
+
+
+async def test_refusals_of_datagrams_are_not_told_without_bound() -> None:
+    bench = Bench()
+    datagram = TO_HOST.udp(GUEST.ip, 1, 123, b"x")
+    assert 100 <= len(bench.take(*[datagram] * 1000)) <= 200
+    everybody = Wire(GUEST, Station(frames.BROADCAST, b"\xff" * 4)).udp(GUEST.ip, 68, 67, b"x")
+    assert bench.take(everybody) == []
+    assert bench.gateway.counts["dhcp"] == 1
+
+
+# The log.
+
+
+def entry(host: str, at: float = 0.0, **changes: Any) -> Entry:
+    return replace(Entry(at, "drop", host, 53, "deny", code="udp"), **changes)
+
+
+def test_repeated_lines_are_merged_and_none_is_lost() -> None:
+    lines: list[Entry] = []
+    merging = Merging(_into(lines))
+    for second in range(130):
+        merging(entry("a", float(second)))
+    merging.flush()
+    assert sum(line.count for line in lines) == 130
+    assert len(lines) <= 3 * (BURST + 1)
+
+
+def test_a_flood_of_targets_keeps_a_bounded_memory_and_loses_no_count() -> None:
+    lines: list[Entry] = []
+    merging = Merging(_into(lines))
+    for number in range(MAX_KEYS * 2):
+        for _ in range(BURST + 2):
+            merging(entry(str(number)))
+    merging.flush()
+    assert sum(line.count for line in lines) == MAX_KEYS * 2 * (BURST + 2)
+
+
+def test_connections_that_were_allowed_are_never_merged() -> None:
+    lines: list[Entry] = []
+    merging = Merging(_into(lines))
+    for _ in range(100):
+        merging(entry("a", kind="open", verdict="allow"))
+        merging(entry("a", kind="close", verdict="allow"))
+    assert len(lines) == 200
+
+
+def _into(lines: list[Entry]) -> Callable[[Entry], None]:
+    def keep(entry: Entry) -> None:
+        lines.append(entry)
+
+    return keep
+
+
+# The wire to QEMU.
+
+
+@given(sizes=st.lists(st.integers(0, 200), max_size=8), cut=st.integers(0, 1000))
+def test_frames_are_split_where_their_lengths_say(sizes: list[int], cut: int) -> None:
+    whole = [bytes((size & 255,)) * size for size in sizes]
+    data = b"".join(len(frame).to_bytes(4, "big") + frame for frame in whole)[:cut]
+    found, end = split(memoryview(data))
+    assert [bytes(frame) for frame in found] == whole[: len(found)]
+    assert end <= len(data)
+
+
+class Wired:
+    """A link whose other end is a socket of the test."""
+
+    def __init__(self) -> None:
+        ours, self.far = socket.socketpair()
+        loop = asyncio.get_running_loop()
+        self.link = StreamLink(ours, loop)
+        self.got: list[bytes] = []
+        self.drained = asyncio.Event()
+        self.link.start(self._take, self.drained.set)
+        self.far.setblocking(False)
+
+    def _take(self, batch: list[memoryview]) -> None:
+        self.got += [bytes(frame) for frame in batch]
+
+
+async def test_frames_in_any_pieces_arrive_whole() -> None:
+    wired = Wired()
+    dice = random.Random(1)
+    sent = [dice.randbytes(dice.choice((0, 1, 60, 65_014))) for _ in range(60)]
+    data = b"".join(len(frame).to_bytes(4, "big") + frame for frame in sent)
+    loop = asyncio.get_running_loop()
+    at = 0
+    while at < len(data):
+        size = dice.choice((1, 3, 1000, 100_000))
+        await loop.sock_sendall(wired.far, data[at : at + size])
+        at += size
+    wired.far.close()
+    assert await asyncio.wait_for(wired.link.closed, 30) == "the machine closed its network socket"
+    assert wired.got == sent
+
+
+async def test_a_length_that_cannot_be_ends_the_link() -> None:
+    wired = Wired()
+    wired.far.send((MAX_FRAME + 1).to_bytes(4, "big"))
+    assert "longer" in await asyncio.wait_for(wired.link.closed, 30)
+    wired.far.close()
+
+
+async def test_a_guest_that_takes_nothing_costs_a_bounded_memory() -> None:
+    wired = Wired()
+    frame = bytes(65_000)
+    taken = 0
+    while wired.link.send(frame):
+        taken += 1
+        wired.link.flush()
+    assert wired.link.congested
+    assert MAX_WAITING // 65_004 <= taken < MAX_WAITING // 65_004 + 100
+    loop = asyncio.get_running_loop()
+    count = 0
+    while count < taken * 65_004:
+        count += len(await loop.sock_recv(wired.far, 1 << 20))
+    await asyncio.wait_for(wired.drained.wait(), 30)
+    assert not wired.link.congested
+    wired.link.close()
+    wired.far.close()
+
+
+async def test_a_gateway_serves_a_machines_socket_until_it_ends(tmp_path: Path) -> None:
+    bench = Bench()
+    bench.judge.verdicts["c.example"] = DENY
+    with pytest.raises(OSError, match="No such file"):
+        await bench.gateway.serve(tmp_path / "net.sock")
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(str(tmp_path / "net.sock"))
+    listener.listen(1)
+    listener.setblocking(False)
+    serving = asyncio.create_task(bench.gateway.serve(tmp_path / "net.sock"))
+    loop = asyncio.get_running_loop()
+    far, _ = await loop.sock_accept(listener)
+    far.setblocking(False)
+    asked = question("c.example")
+    await loop.sock_sendall(far, len(asked).to_bytes(4, "big") + asked)
+    reply = await asyncio.wait_for(loop.sock_recv(far, 4096), 30)
+    assert dns.message.from_wire(reply[4 + 42 :]).rcode() == 3
+    far.close()
+    assert "closed" in await asyncio.wait_for(serving, 30)
+    listener.close()
