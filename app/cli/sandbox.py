@@ -156,9 +156,12 @@ async def _reported(request: SandboxRequest, output: Output) -> int:
 
     try:
         report = await run_sandbox(paths, request, streams)
-    finally:
+    except BaseException:
         for one in kept:
-            one.close()
+            one.discard()
+        raise
+    for one in kept:
+        one.close()
     output.result(_fields(report, *kept))
     return report.status or EXIT_DONE
 

@@ -125,6 +125,14 @@ class Captured:
         os.close(self._file)
         self._file = None
 
+    def discard(self) -> None:
+        """Close and remove the log, of which no report will tell."""
+        self.close()
+        if self._logged:
+            with contextlib.suppress(OSError):  # the next start removes what cannot go now
+                self._path.unlink()
+                self._path.parent.rmdir()
+
 
 def prune(paths: Paths, now: float | None = None) -> None:
     """Remove logs of earlier runs: beyond KEPT_RUNS, or older ones beyond KEPT_BYTES in all."""

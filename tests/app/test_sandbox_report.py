@@ -90,6 +90,15 @@ async def test_a_log_that_cannot_be_written_loses_nothing_else(tmp_path: Path) -
     assert captured.problem.startswith("The log could not be written")
 
 
+async def test_a_log_without_a_report_goes(tmp_path: Path) -> None:
+    kept = [Captured(tmp_path / "runs" / "one" / f"{name}.log") for name in ("out", "err")]
+    for one in kept:
+        await one.write(b"x" * (HEAD + 1))
+    for one in (*kept, Captured(tmp_path / "runs" / "one" / "none.log")):
+        one.discard()
+    assert list((tmp_path / "runs").iterdir()) == []
+
+
 def test_the_newest_logs_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sandbox_logs, "KEPT_BYTES", 10_000)
     paths = Paths.from_environment()
