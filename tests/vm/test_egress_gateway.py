@@ -119,7 +119,7 @@ SEEDS = (tcp_frame(), question(), arp_for(GATEWAY.ip), tcp_frame(b"x" * 50, flag
 
 def mended(frame: bytearray) -> bytes:
     """Make the checksums right again, so that a changed frame gets further in."""
-    if len(frame) >= 54 and frame[12:14] == b"\x08\0":
+    if len(frame) >= 54 and bytes(frame[12:14]) == b"\x08\0":
         frame[24:26] = b"\0\0"
         frame[24:26] = (~frames.words(bytes(frame[14:34])) & 0xFFFF).to_bytes(2, "big")
         place = 50 if frame[23] == frames.TCP else 40

@@ -7,12 +7,14 @@ that changes in between (DNS rebinding) changes nothing.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import errno
 import os
 import socket
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from ipaddress import IPv4Address, IPv6Address, ip_address
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from vm.egress.kinds import Dialled, DialRefused
@@ -33,6 +35,8 @@ MAX_ADDRESSES: Final = 32
 RESOLVERS: Final = 16
 """Threads that may wait for the host's resolver."""
 
+HOSTS: Final = Path("/etc/hosts")
+
 _WORDS: Final = {
     errno.ECONNREFUSED: ("refused", "The host refused the connection."),
     errno.ETIMEDOUT: ("timeout", "The host did not answer."),
@@ -47,24 +51,48 @@ _WORDS: Final = {
 class SystemResolver:
     """The host's own resolver, in threads of its own, for it cannot be interrupted."""
 
-    def __init__(self) -> None:
+    def __init__(self, hosts: Path = HOSTS) -> None:
         self._threads = ThreadPoolExecutor(RESOLVERS, "resolve")
+        self._hosts = hosts
 
     async def __call__(self, name: str) -> Sequence[Address]:
         """Return a name's addresses in the order to try them. Raises OSError, TimeoutError."""
         loop = asyncio.get_running_loop()
-        # the dot keeps the host's search list out of it: what was decided is this name
-        call = loop.run_in_executor(self._threads, _lookup, f"{name}.")
-        found = await asyncio.wait_for(call, RESOLVE_S)
-        return list(dict.fromkeys(ip_address(str(row[4][0]).partition("%")[0]) for row in found))
+        call = loop.run_in_executor(self._threads, self._lookup, name)
+        return await asyncio.wait_for(call, RESOLVE_S)
+
+    def _lookup(self, name: str) -> Sequence[Address]:
+        """Look a name up as it is: the final dot keeps the host's search list out of it.
+
+        With that dot the resolver does not find what stands in the host's file of names.
+        """
+        found = in_hosts(_text(self._hosts), name)
+        if found:
+            return found
+        rows = socket.getaddrinfo(f"{name}.", None, type=socket.SOCK_STREAM)
+        return list(dict.fromkeys(ip_address(str(row[4][0]).partition("%")[0]) for row in rows))
 
     def close(self) -> None:
         """Let the threads go, without waiting for those that hang."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
 
-def _lookup(name: str) -> Sequence[tuple[object, object, object, str, tuple[object, ...]]]:
-    return socket.getaddrinfo(name, None, type=socket.SOCK_STREAM)
+def in_hosts(text: str, name: str) -> list[Address]:
+    """Return the addresses that a file of names (hosts(5)) gives a name."""
+    found: list[Address] = []
+    for line in text.splitlines():
+        address, *names = line.partition("#")[0].split() or [""]
+        if name in (other.lower() for other in names):
+            with contextlib.suppress(ValueError):
+                found.append(ip_address(address))
+    return found
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(errors="replace")
+    except OSError:
+        return ""  # a host without one
 
 
 class DirectDialer:

@@ -147,7 +147,7 @@ class Entry:
 class Log(Protocol):
     """Who keeps the entries."""
 
-    def __call__(self, entry: Entry) -> None:
+    def __call__(self, entry: Entry, /) -> None:
         """Take one; it must neither wait nor raise."""
         ...
 
