@@ -17,7 +17,7 @@ MAX_OWN_FILE = 64 << 20
 """Largest file of ours that is read at once, in bytes; anything longer is damage."""
 
 
-def write_atomic(path: Path, data: bytes, mode: int = 0o600) -> None:
+def write_atomic(path: Path, data: bytes | bytearray, mode: int = 0o600) -> None:
     """Replace `path` by `data`: a reader sees the old content or the new one, never a part.
 
     Raises OSError as the system does (a full disk, a folder that is gone).
@@ -51,7 +51,7 @@ def overwrite(path: Path, data: bytes) -> bool:
     return True
 
 
-def _write_new(path: Path, data: bytes, mode: int) -> None:
+def _write_new(path: Path, data: bytes | bytearray, mode: int) -> None:
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
     with os.fdopen(descriptor, "wb") as file:
         file.write(data)

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from snapshot.blobs import BlobStore
     from snapshot.capture import SnapshotReport
     from snapshot.mirror import AgentTree, Fetch
-    from vm.machine.bulk import BulkClient
+    from vm.machine.bulk import BulkClient, Listing
 
 log = logging.getLogger(__name__)
 
@@ -43,7 +43,7 @@ MAX_LISTING: Final = 256 << 20
 """Bytes of one listing; with MAX_ENTRIES the bound on what a guest makes us hold."""
 
 MAX_ENTRIES: Final = 300_000
-"""Entries of one listing; this many new links cost the keeper some 550 MB and half a minute."""
+"""Entries of one listing; figures: `python -m tests.bench.listing`."""
 
 FETCH_S: Final = 120.0
 
@@ -96,7 +96,8 @@ class Mirror:
         self._reader = reader
         self._blobs = blobs
         self._contents: dict[FileKey, str] = {}
-        self._rows: tuple[Row, ...] = ()
+        self._rows: tuple[Row, ...] | None = None  # of an earlier keeper, until the first pass
+        self._listed = b""  # the digest of the list that the generation was made of
         self._limits = Limits(entries=MAX_ENTRIES)
         self._failed = False
         self.generation = 0
@@ -143,15 +144,18 @@ class Mirror:
                 raise
 
     async def _pass(self, bulk: BulkClient, syncing: Links | None) -> bool:
-        listing = await bulk.list_upper("workspace", MAX_ENTRIES, MAX_LISTING)
+        known = b"" if self._failed else self._listed
+        listing = await bulk.list_upper("workspace", MAX_ENTRIES, MAX_LISTING, known=known)
+        if listing.known:
+            return False
         if listing.truncated:  # what is missing would look as if it were deleted, or as in the base
             raise ListingRefused(
                 "The agent made more files, or deeper folders, than can be listed.",
                 "Let it remove what is not needed: cloche exec ID -- rm -r DIR",
             )
-        rows = await in_thread(lambda: tuple(_row(entry) for entry in listing.entries))
-        same = rows == self._rows and self.generation > 0
+        same = await in_thread(partial(self._is_same, listing))
         if same and not self._failed:
+            self._listed, self._rows = listing.digest, None
             return False
         plan = await in_thread(partial(self._plan, listing.entries))
         fetched = [await self._fetch(bulk, fetch) for fetch in plan]
@@ -162,8 +166,18 @@ class Mirror:
         # would else hold less than the mirror, and the next pass would take that for a change
         if syncing is not None:
             await syncing.sync()
-        await in_thread(partial(self._finish, rows, listing.entries))
+        await in_thread(partial(self._finish, listing))
         return True
+
+    def _is_same(self, listing: Listing) -> bool:
+        """Whether the list is the one of the present generation."""
+        if self.generation == 0:
+            return False
+        if self._rows is None:
+            return bool(listing.digest) and listing.digest == self._listed
+        return len(self._rows) == len(listing.entries) and all(
+            _row(entry) == row for entry, row in zip(listing.entries, self._rows, strict=True)
+        )
 
     def _plan(self, entries: list[UpperEntry]) -> list[Fetch]:
         return snapshot_mirror.plan_fetches(
@@ -188,19 +202,35 @@ class Mirror:
             log.info("a content could not be fetched: %s", error.message)
             return False
 
-    def _finish(self, rows: tuple[Row, ...], entries: list[UpperEntry]) -> None:
+    def _finish(self, listing: Listing) -> None:
         reached("pass.fetched")
-        self._forget_unlisted(entries)
-        self._resolve(entries)
-        contents = tuple(Content(*key, digest) for key, digest in self._contents.items())
-        saved = Saved(self.generation + 1, rows, contents)
-        write_atomic(self._path, msgspec.json.encode(saved))
-        self._rows = rows
-        self.generation = saved.generation
+        self._rows = None
+        self._forget_unlisted(listing.entries)
+        self._resolve(listing.entries)
+        write_atomic(self._path, self._saved(self.generation + 1, listing.entries))
+        self._listed = listing.digest
+        self.generation += 1
+
+    def _saved(self, generation: int, entries: list[UpperEntry]) -> bytearray:
+        """Return `mirror.json` (a Saved), made row by row: a long list is not held twice."""
+        encoder, data = msgspec.json.Encoder(), bytearray(b'{"generation":%d' % generation)
+        rows = (_row(entry) for entry in entries)
+        contents = (Content(*key, digest) for key, digest in self._contents.items())
+        for name, values in (("rows", rows), ("contents", contents)):
+            data += b',"%s":[' % name.encode()
+            before = len(data)
+            for value in values:
+                encoder.encode_into(value, data, -1)
+                data += b","
+            if len(data) > before:
+                del data[-1:]
+            data += b"]"
+        data += b',"format":1}'
+        return data
 
     def _forget_unlisted(self, entries: list[UpperEntry]) -> None:
-        listed = {FileKey(e.inode, e.size, e.mtime_ns, e.ctime_ns) for e in entries}
-        self._contents = {key: name for key, name in self._contents.items() if key in listed}
+        keys = (FileKey(e.inode, e.size, e.mtime_ns, e.ctime_ns) for e in entries)
+        self._contents = {key: self._contents[key] for key in keys if key in self._contents}
 
     def _resolve(self, entries: list[UpperEntry]) -> None:
         self.tree = snapshot_mirror.resolve(

@@ -91,10 +91,16 @@ class FakeGuest:
     async def freeze(self) -> None:
         self.frozen = True
 
-    async def list_upper(self, tree: str, entries: int, size: int) -> Listing:
+    async def list_upper(
+        self, tree: str, entries: int, size: int, *, known: bytes = b""
+    ) -> Listing:
         assert tree == "workspace"
         self.most = entries
-        return Listing([self.entries[path] for path in sorted(self.entries)], self.cut_short)
+        listed = [self.entries[path] for path in sorted(self.entries)]
+        digest = repr(listed).encode()
+        if digest == known:
+            return Listing([], False, digest, known=True)
+        return Listing(listed, self.cut_short, digest)
 
     async def fetch(
         self,

@@ -86,6 +86,23 @@ async def test_a_list(tmp_path: Path) -> None:
     assert listing.entries[2].target == b"../x"
 
 
+async def test_a_list_that_is_known_is_not_taken_apart(tmp_path: Path) -> None:
+    """Its digest covers the entries and what the end says, wherever the frames are cut."""
+    one, two = entry(b"d", b"d"), entry(b"d/f")
+    whole = frame(b"e", one + two) + list_end(2)
+    cut = frame(b"e", one) + frame(b"e", two) + list_end(2)
+    other = frame(b"e", one + entry(b"d/g")) + list_end(2)
+    truncated = frame(b"e", one + two) + list_end(2, 1)
+    async with client_of(tmp_path / "s", whole, cut, other, truncated) as client:
+        first = await client.list_upper("workspace", 10, 10_000)
+        again = await client.list_upper("workspace", 10, 10_000, known=first.digest)
+        assert (again.known, again.entries, again.digest) == (True, [], first.digest)
+        for cut_short in (False, True):
+            fresh = await client.list_upper("workspace", 10, 10_000, known=first.digest)
+            assert (fresh.known, fresh.truncated, len(fresh.entries)) == (False, cut_short, 2)
+            assert fresh.digest != first.digest
+
+
 async def test_the_request_is_as_the_contract_says(tmp_path: Path) -> None:
     seen = bytearray()
 
@@ -290,7 +307,8 @@ names = st.binary(min_size=1, max_size=8).filter(
 @given(st.lists(names, unique=True, max_size=6), st.sampled_from([b"f", b"d", b"l", b"w", b"s"]))
 def test_what_is_written_is_read(parts: list[bytes], kind: bytes) -> None:
     reader = EntryReader(100, 100_000)
-    reader.feed(b"".join(entry(part, kind, target=part) for part in parts))
+    reader.keep(b"".join(entry(part, kind, target=part) for part in parts))
+    reader.decode()
     assert [e.path for e in reader.entries] == parts
     assert [e.target for e in reader.entries] == parts
 
@@ -299,7 +317,8 @@ def test_what_is_written_is_read(parts: list[bytes], kind: bytes) -> None:
 def test_any_bytes_give_entries_or_a_protocol_error(payload: bytes) -> None:
     reader = EntryReader(10, 1000)
     with contextlib.suppress(GuestProtocol):
-        reader.feed(payload)
+        reader.keep(payload)
+        reader.decode()
     assert all(e.path and not e.path.startswith(b"/") for e in reader.entries)
 
 
@@ -339,6 +358,8 @@ def test_any_stream_ends_in_one_of_our_errors(
     ],
 )
 def test_a_message_names_no_more_than_the_beginning_of_a_path(payload: bytes) -> None:
+    reader = EntryReader(10, 1 << 20)
+    reader.keep(payload)
     with pytest.raises(GuestProtocol) as caught:
-        EntryReader(10, 1 << 20).feed(payload)
+        reader.decode()
     assert len(caught.value.message) < 300

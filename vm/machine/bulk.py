@@ -63,10 +63,16 @@ class GuestError(VMError):
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """Entries of an upper dir, parents before children; `truncated` when a cap cut it short."""
+    """Entries of an upper dir, parents before children; `truncated` when a cap cut it short.
+
+    `digest` names the list as it was sent. `known` says that it is the one that was known already:
+    then it was not taken apart, and there are no entries.
+    """
 
     entries: list[UpperEntry]
     truncated: bool
+    digest: bytes = b""
+    known: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,17 +104,29 @@ class BulkClient:
         return cls(*await asyncio.open_connection(sock=port, limit=_READ_LIMIT))
 
     async def list_upper(
-        self, tree: Tree, max_entries: int, max_bytes: int, timeout_s: float = 60.0
+        self,
+        tree: Tree,
+        max_entries: int,
+        max_bytes: int,
+        timeout_s: float = 60.0,
+        known: bytes = b"",
     ) -> Listing:
-        """List an upper dir under both caps. Raises LinkLost, GuestProtocol, GuestError."""
+        """List an upper dir under both caps. Raises LinkLost, GuestProtocol, GuestError.
+
+        `known` is the digest of a listing that need not be taken apart again.
+        """
         request = struct.pack("<BIQ", TREES[tree], max_entries, max_bytes)
         found = EntryReader(max_entries, max_bytes)
         async with self._call(b"L", request, timeout_s):
-            while True:
-                kind, payload = await self._answer(b"ez")
-                if kind == b"z":
-                    return Listing(found.entries, _list_end(payload, len(found.entries)))
-                found.feed(payload)
+            while (answer := await self._answer(b"ez"))[0] == b"e":
+                found.keep(answer[1])
+            digest = found.digest + answer[1]
+            if digest == known:
+                return Listing([], False, digest, known=True)
+            # a long list takes seconds, and the loop has other things to do
+            await asyncio.to_thread(found.decode)
+            truncated = _list_end(answer[1], len(found.entries))
+            return Listing(found.entries, truncated, digest)
 
     async def fetch(
         self,

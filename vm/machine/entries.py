@@ -8,7 +8,9 @@ little endian.
 from __future__ import annotations
 
 import struct
+from collections import deque
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import Literal
 
 from vm.errors import GuestProtocol
@@ -59,7 +61,11 @@ class UpperEntry:
 
 
 class EntryReader:
-    """Collects the batches of one list under its caps. Raises GuestProtocol on any violation."""
+    """Collects the batches of one list under its caps. Raises GuestProtocol on any violation.
+
+    Batches are kept as they came, a few dozen bytes an entry, and taken apart at the end: a list
+    that is known by its digest need not be.
+    """
 
     def __init__(self, max_entries: int, max_bytes: int) -> None:
         self.entries: list[UpperEntry] = []
@@ -68,12 +74,29 @@ class EntryReader:
         self._room = max_bytes + MAX_FRAME
         self._folders = {b""}
         self._seen: set[bytes] = set()
+        self._batches: deque[bytes] = deque()
+        self._hash = blake2b(digest_size=32)
 
-    def feed(self, payload: bytes) -> None:
+    @property
+    def digest(self) -> bytes:
+        """The digest of all batches so far, whatever their borders."""
+        return self._hash.digest()
+
+    def keep(self, payload: bytes) -> None:
         """Take one `e` frame's payload."""
         self._room -= len(payload)
         if self._room < 0:
             raise GuestProtocol("The guest's list is longer than it was allowed to be.")
+        self._hash.update(payload)
+        self._batches.append(payload)
+
+    def decode(self) -> None:
+        """Take all batches apart, each gone when it is done; blocks, run it in a thread."""
+        while self._batches:
+            self._take_apart(self._batches.popleft())
+        self._folders, self._seen = {b""}, set()
+
+    def _take_apart(self, payload: bytes) -> None:
         position = 0
         while position < len(payload):
             entry, position = decode(payload, position)
