@@ -324,6 +324,50 @@ def look_up(name: str, by_tcp: bool) -> list[Any]:
     return [dns.rcode.to_text(reply.rcode()), found]
 
 
+def swallow(host: str, port: int) -> float:
+    """Read to the end without looking: seconds."""
+    began = time.monotonic()
+    place = bytearray(1 << 20)
+    with connect(host, port) as sock:
+        while sock.recv_into(place):
+            pass
+    return time.monotonic() - began
+
+
+def pour(host: str, port: int, total: int) -> float:
+    """Send so many bytes, end, and wait for a word: seconds."""
+    began = time.monotonic()
+    block = pattern(1, 1 << 20)
+    with connect(host, port) as sock:
+        for _ in range(total // len(block)):
+            sock.sendall(block)
+        sock.shutdown(socket.SHUT_WR)
+        sock.recv(1)
+    return time.monotonic() - began
+
+
+KEPT: list[socket.socket] = []
+
+
+def keep_open(count: int, host: str, port: int, size: int) -> int:
+    """Open connections that echo so many bytes once, and keep them."""
+    data = bytes(size)
+    for _ in range(count):
+        sock = connect(host, port)
+        sock.sendall(data)
+        left = size
+        while left:
+            left -= len(sock.recv(left))
+        KEPT.append(sock)
+    return len(KEPT)
+
+
+def let_go() -> None:
+    """Close what was kept."""
+    while KEPT:
+        KEPT.pop().close()
+
+
 def run(*argv: str) -> list[Any]:
     """Run a program: [status, stdout, stderr]."""
     done = subprocess.run(argv, capture_output=True, timeout=WAIT_S, check=False)
@@ -335,7 +379,7 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
     for function in (
         *(download, upload, echo_randomly, at_once, open_many, one_by_one, try_connect),
         *(half_close, reset, slow_reader, stuff, udp, raw_frames, set_mac, run),
-        *(reset_card, hold_open, look_up),
+        *(reset_card, hold_open, look_up, swallow, pour, keep_open, let_go),
     )
 }
 
