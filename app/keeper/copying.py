@@ -17,7 +17,7 @@ from app.copy_stream import REQUEST_LENGTH, CopyFault, CopyRequest
 from app.errors import AppError, app_error
 from app.wire_text import to_bytes
 from vm.errors import GuestProtocol, LinkLost, VMError
-from vm.machine.bulk import MAX_COPY_PATH, MAX_DATA, GuestError
+from vm.machine.bulk import MAX_COPY_PATH, MAX_WRITE, GuestError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
@@ -96,7 +96,7 @@ def _fault(error: AppError | VMError) -> bytes:
 
 
 async def _send(client: Client, copy: _Copy) -> None:
-    while data := await client.stdin.read(MAX_DATA):
+    while data := await client.stdin.read(MAX_WRITE):
         if not await copy.write(data):
             return  # it says why
 
@@ -109,8 +109,7 @@ async def _receive(client: Client, copy: _Copy) -> None:
             pieces, ended = await reading
             if not ended:  # the guest goes on while the client takes what it said
                 reading = loop.create_task(copy.read())
-            for piece in pieces:
-                client.stdout.write(piece)
+            client.stdout.write(b"".join(pieces))
             await client.stdout.drain()
             if ended:
                 return

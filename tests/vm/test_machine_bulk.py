@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tests.vm.machine_fakes import greet, listening
 from vm.errors import GuestProtocol, LinkLost
-from vm.machine.bulk import BulkClient, Fetched, GuestError
+from vm.machine.bulk import MAX_DATA, MAX_WRITE, BulkClient, Fetched, GuestError
 from vm.machine.entries import MAX_FRAME, EntryReader, UpperEntry, decode
 
 if TYPE_CHECKING:
@@ -239,8 +239,22 @@ async def test_a_copy_in_pieces_and_its_end(tmp_path: Path) -> None:
             with pytest.raises(ValueError, match="path"):
                 await client.copy_open(path, root=False, into=False)
         with pytest.raises(ValueError, match="too much"):
-            await client.copy_write(b"x" * 65537)
+            await client.copy_write(b"x" * (MAX_WRITE + 1))
     assert pieces == [b"abc", b"abc"]
+
+
+async def test_pieces_of_a_copy_are_sent_together_and_all_their_answers_are_taken(
+    tmp_path: Path,
+) -> None:
+    broken = frame(b"x", struct.pack("<II", 0, 32) + b"Broken pipe")
+    answers = [frame(b"k")] * 3 + [frame(b"k"), broken, broken] + [frame(b"k")] * 2
+    async with client_of(tmp_path / "s", *answers) as client:
+        await client.copy_write(b"x" * (2 * MAX_DATA + 1))
+        with pytest.raises(GuestError) as caught:
+            await client.copy_write(b"x" * 3 * MAX_DATA)
+        assert caught.value.errno == 32
+        await client.copy_write(b"")
+        await client.ping()
 
 
 @pytest.mark.parametrize(

@@ -29,6 +29,9 @@ TREES: dict[Tree, int] = {"workspace": 0, "root": 1}
 MAX_DATA = 65536
 """Bytes of content in one `d` frame."""
 
+MAX_WRITE = 8 * MAX_DATA
+"""Bytes for a copy that are on their way at a time; of requests the guest takes twice as much."""
+
 MAX_PATH = 65535
 """A request counts the path's bytes in 16 bits."""
 
@@ -193,10 +196,23 @@ class BulkClient:
                 sink(payload[_DATA.size :])
 
     async def copy_write(self, data: bytes, timeout_s: float = 60.0) -> None:
-        """Give at most MAX_DATA bytes to the copy. GuestError EPIPE when it reads no more."""
-        if len(data) > MAX_DATA:
-            raise ValueError("too much for one piece of a copy")
-        await self._order(b"W", data, timeout_s)
+        """Give at most MAX_WRITE bytes to the copy. GuestError EPIPE when it reads no more.
+
+        All pieces are on their way before the first answer: the guest waits for nobody in between.
+        """
+        if len(data) > MAX_WRITE:
+            raise ValueError("too much to give to a copy at a time")
+        first, *rest = (data[at : at + MAX_DATA] for at in range(0, len(data) or 1, MAX_DATA))
+        refused: GuestError | None = None
+        async with self._call(b"W", first, timeout_s):
+            await self._send(b"".join(_frame(b"W", piece) for piece in rest))
+            for _ in range(1 + len(rest)):
+                try:
+                    await self._answer(b"k")
+                except GuestError as error:
+                    refused = refused or error
+            if refused is not None:
+                raise refused
 
     async def copy_close(self, timeout_s: float = 10.0) -> None:
         """End the copy, if one goes on."""
@@ -235,7 +251,7 @@ class BulkClient:
             scope = asyncio.timeout(timeout_s)
             try:
                 async with scope:
-                    await self._send(_LENGTH.pack(len(payload) + 1) + kind + payload)
+                    await self._send(_frame(kind, payload))
                     yield
             except GuestError:
                 raise
@@ -272,6 +288,10 @@ class BulkClient:
         if wanted is not None and payload[:4] != _DATA.pack(wanted):
             raise GuestProtocol("The guest answered another request.")
         return kind, payload
+
+
+def _frame(kind: bytes, payload: bytes) -> bytes:
+    return _LENGTH.pack(len(payload) + 1) + kind + payload
 
 
 def _unpack(shape: struct.Struct, payload: bytes) -> tuple[int, ...]:

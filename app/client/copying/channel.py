@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
     Channel = asyncssh.SSHClientProcess[bytes]
 
+MAX_PACKET: Final = 256 << 10
+"""Bytes of a packet from the keeper: each costs the same, whatever its size."""
+
 MAX_FAULT: Final = 64 << 10
 FAULT_S: Final = 10.0
 
@@ -33,7 +36,9 @@ async def copy_channel(client: SessionClient, request: CopyRequest) -> AsyncGene
     try:
         channel = cast(
             "Channel",
-            await client.ssh.create_process(subsystem=COPY_SUBSYSTEM, encoding=None),  # pyright: ignore[reportUnknownMemberType]
+            await client.ssh.create_process(  # pyright: ignore[reportUnknownMemberType]
+                subsystem=COPY_SUBSYSTEM, encoding=None, max_pktsize=MAX_PACKET
+            ),
         )
         try:
             channel.stdin.write(REQUEST_LENGTH.pack(len(data)) + data)
