@@ -114,6 +114,7 @@ class _Keys:
     async def send(self, data: bytes) -> None:
         """Send input."""
         if self._keeper.agent is not None:
+            self._keeper.typed()
             await self._keeper.agent.send(data)
 
     def resize(self, columns: int, rows: int) -> None:

@@ -76,6 +76,11 @@ class Keeper:
         """The terminal of the running agent."""
         return self._shift.agent if self._shift is not None else None
 
+    def typed(self) -> None:
+        """Note that somebody types into the agent's terminal."""
+        if self._shift is not None:
+            self._shift.typed()
+
     def links(self) -> Links:
         """Return the links to the running machine. Raises AppError `not-running`."""
         shift = self._running()

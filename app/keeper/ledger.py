@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from app.records import StateRecord
 
 log = logging.getLogger(__name__)
+
+
+JOURNALLED: Final = ("waiting", "stalled", "done", "failed")
+"""States of an agent that stand in the journal; it works and rests too often to be noted."""
 
 
 class Ledger:
@@ -65,6 +69,8 @@ class Ledger:
         self.state = after
         if after.state != before.state:
             self.journal.write(after.state, after.message)
+        if after.agent_state != before.agent_state and after.agent_state in JOURNALLED:
+            self.journal.write(f"agent {after.agent_state}")
         self._events.tell("session")
 
     def _write(self, state: StateRecord) -> None:

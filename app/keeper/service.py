@@ -232,6 +232,7 @@ class KeeperService:
         if state.exit_code is not None:
             hint = f"Start the session again: cloche resume {self._keeper.record.id}"
             raise AppError("not-running", "The session's agent has ended.", hint)
+        self._keeper.typed()
         await agent.prompt(text)
         return {}
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from app.errors import AppError, app_error, is_full, naming
 from app.keeper.agent_terminal import AgentTerminal
+from app.keeper.attention import Attention
 from app.keeper.forwards import Forwards
 from app.keeper.pulse import Pulse
 from app.keeper.room import Room
@@ -32,9 +33,6 @@ BUSY_PASS_S: Final = 0.5
 """Pause between mirror passes while files change, in seconds."""
 
 IDLE_PASS_S: Final = 2.0
-QUIET_S: Final = 10.0
-"""Seconds without output after which a running agent counts as idle."""
-
 ADOPT_RETRY_S: Final = 1.0
 LAST_PASS_S: Final = 150.0
 """Longest last mirror pass of a stop, in seconds: gigabytes under emulation take a minute."""
@@ -62,6 +60,9 @@ class Shift:
         self.room = Room(ledger, engine.machine)
         self.pulse = Pulse(ledger, engine.machine, self.room)
         self.forwards = Forwards(ledger.folder, engine.links)
+        self._terminal = terminal
+        asked = time.monotonic() if ledger.state.agent_state == "waiting" else 0.0
+        self._attention = Attention(terminal.asks, asked)
         self._fault = ""
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -183,9 +184,14 @@ class Shift:
         return None if known is None else naming(known, self._ledger.record.id)
 
     def _note_quiet(self) -> None:
-        if self._ledger.state.agent_state in ("working", "idle") and not self.still:
-            quiet = time.monotonic() - self.agent.last_output > QUIET_S
-            self._ledger.change(agent_state="idle" if quiet else "working")
+        known = self._ledger.state.agent_state in ("working", "idle", "waiting")
+        if known and not self.still:
+            now, said = time.monotonic(), self.agent.last_output
+            self._ledger.change(agent_state=self._attention.look(now, self._terminal.asks, said))
+
+    def typed(self) -> None:
+        """Note that somebody types into the agent's terminal: it waits no longer."""
+        self._attention.typed = time.monotonic()
 
     async def _carry(self, adopted: bool) -> None:
         if adopted:

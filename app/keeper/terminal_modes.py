@@ -42,6 +42,9 @@ _PENDING: Final = re.compile(rb"\x1b(?:\[[0-?]{0,60}[ -/]{0,2}|[ -/]{0,2})\Z")
 _CONTINUES: Final = re.compile(rb"[\x80-\xbf]{0,3}\Z")
 _REGION: Final = re.compile(rb"[0-9]{0,4};[0-9]{0,4}\Z")
 _TITLE: Final = re.compile(rb"\][02];")
+_ASK: Final = re.compile(rb"\](?:9;(?!4;)|99;|777;notify;)")
+"""Notifications of iTerm, kitty and urxvt; `9;4` is ConEmu's progress."""
+
 _CONTROL: Final = re.compile(rb"[\x00-\x1f\x7f]")
 
 
@@ -141,6 +144,8 @@ class ModeTracker:
         """Begin at a place of the record; note another one about every `step` bytes."""
         self._offset, self._step = 0, len(place.prelude) + 1
         self.switches = Switches()
+        self.asks = 0
+        """How often the program rang the bell or sent a notification."""
         self._pending = b""
         self._string: bytearray | None = None
         self.places = [Place(0, b"")]
@@ -177,6 +182,7 @@ class ModeTracker:
         pending = None if token else _PENDING.search(data, max(at, len(data) - MAX_PENDING))
         found = token or pending
         end = found.start() if found else len(data)
+        self.asks += data.count(b"\x07", at, end)
         if begin + end >= self.places[-1].offset + self._step:
             place = begin + (end if found else _safe(data, at, end))
             if place > self.places[-1].offset:
@@ -201,6 +207,7 @@ class ModeTracker:
             self._pending = b"\x1b" if data.endswith(b"\x1b") else b""
             return len(data)
         text, self._string = bytes(self._string), None
+        self.asks += bool(_ASK.match(text))
         if _TITLE.match(text) and end[0] in (b"\x07", b"\x1b\\"):
             self.switches.title = _CONTROL.sub(b"", text[3 : 3 + MAX_TITLE])
         return end.end()

@@ -139,6 +139,11 @@ class TerminalRecord:
         return self._sizes[-1].columns, self._sizes[-1].rows
 
     @property
+    def asks(self) -> int:
+        """How often the program rang the bell or sent a notification, since this was opened."""
+        return self._modes.asks
+
+    @property
     def marks_pastes(self) -> bool:
         """Whether the program asked for pastes to be marked (bracketed paste, DECSET 2004)."""
         return self._modes.switches.modes.get(2004, False)

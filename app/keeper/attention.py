@@ -1,0 +1,51 @@
+"""Whether an agent waits for its user: what it says by its terminal, and what followed. Pure.
+
+An agent asks by the bell or by a notification (OSC 9, 99 or 777), which is what agents can be set
+to do when they want an answer. It waits from the moment at which its terminal falls silent after
+that, until something is typed into it or it works on by itself. What rings while somebody types is
+no question: shells ring at every key that leads nowhere.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from app.protocol import AgentState
+
+QUIET_S: Final = 10.0
+"""Seconds without output after which a running agent counts as idle."""
+
+SETTLE_S: Final = 1.0
+"""Seconds without output after which one that asked waits: the question is drawn first."""
+
+GOES_ON_S: Final = 5.0
+"""One that still prints so many seconds after it asked has gone on without an answer."""
+
+TYPING_S: Final = 2.0
+"""Seconds after a key in which a bell is an answer to that key."""
+
+
+@dataclass(slots=True)
+class Attention:
+    """What is known of one running agent; all times are of one monotonic clock."""
+
+    asks: int
+    """How often the terminal had rung or notified when this began."""
+    asked: float = 0.0
+    """When it asked last and nothing has answered yet, else 0."""
+    typed: float = float("-inf")
+    """When something was typed into it last."""
+
+    def look(self, now: float, asks: int, last_output: float) -> AgentState:
+        """Return how the agent is, by the count of asks so far and the time of its last output."""
+        if asks != self.asks:
+            self.asks = asks
+            if now - self.typed > TYPING_S:
+                self.asked = now
+        if self.typed >= self.asked or last_output > self.asked + GOES_ON_S:
+            self.asked = 0.0
+        if self.asked and now - last_output >= SETTLE_S:
+            return "waiting"
+        return "idle" if now - last_output > QUIET_S else "working"
