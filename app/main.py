@@ -48,6 +48,7 @@ TAKES_REST: Final = frozenset({"run", "exec", "ssh", "sandbox"})
 
 ROLES: Final = {
     "colours": ("app.services.colours_role", "run"),
+    "gateway": ("app.gateway.role", "run"),
     "keeper": ("app.keeper.role", "run"),
     "pane-worker": ("vm.terminal.worker", "main"),
 }

@@ -1,0 +1,67 @@
+"""What keeper and gateway say to each other: one JSON object a line, both ways."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from vm.egress.kinds import Entry  # noqa: TC001 - msgspec reads the annotations
+from vm.egress.policy import Policy  # noqa: TC001
+from vm.egress.questions import Question  # noqa: TC001
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+MAX_LINE: Final = 4 << 20
+"""Bytes of one message. A policy of ten thousand rules has about two million."""
+
+
+class InForce(msgspec.Struct, tag="policy", frozen=True):
+    """To the gateway: what holds from now on."""
+
+    policy: Policy
+
+
+class Happened(msgspec.Struct, tag="entry", frozen=True):
+    """From the gateway: a line for the log."""
+
+    entry: Entry
+
+
+class Waits(msgspec.Struct, tag="questions", frozen=True):
+    """From the gateway: all that is asked now; empty when nothing is."""
+
+    questions: tuple[Question, ...]
+
+
+Report = Happened | Waits
+
+_reports: msgspec.json.Decoder[Report] = msgspec.json.Decoder(Report)
+_orders: msgspec.json.Decoder[InForce] = msgspec.json.Decoder(InForce)
+_rows: msgspec.json.Decoder[tuple[str, str]] = msgspec.json.Decoder(tuple[str, str])
+
+
+def line(message: InForce | Report) -> bytes:
+    """Return a message as it goes over the wire."""
+    return msgspec.json.encode(message) + b"\n"
+
+
+def report(raw: bytes) -> Report:
+    """Read what a gateway says. Raises msgspec.DecodeError, a ValueError."""
+    return _reports.decode(raw)
+
+
+def order(raw: bytes) -> InForce:
+    """Read what a keeper says. Raises msgspec.DecodeError, a ValueError."""
+    return _orders.decode(raw)
+
+
+def row(name: str, address: str) -> bytes:
+    """Return one row of the file of names."""
+    return msgspec.json.encode((name, address)) + b"\n"
+
+
+def rows(raw: bytes) -> Iterable[tuple[str, str]]:
+    """Read a file of names. What a crash cut off at its end is no row. Raises a ValueError."""
+    return [_rows.decode(text) for text in raw.split(b"\n")[:-1]]

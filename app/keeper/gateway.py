@@ -1,0 +1,173 @@
+"""The keeper's side of the gateway: starts it on the machine's network, and again if it dies.
+
+The gateway is given three descriptors and nothing else. What it says is read in lines of a bounded
+length; one that is none of ours ends it. While it is away the guest's packets go nowhere; its
+connections are over, its names are not.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import socket
+from typing import TYPE_CHECKING, Final
+
+from app.gateway import wire
+from vm.egress.questions import TIMEOUT_S, Question
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from vm.egress.kinds import Entry
+    from vm.egress.policy import Policy
+
+NAMES: Final = "names.jsonl"
+"""The session's file of names and their addresses, in its folder."""
+PAUSE_S: Final = 0.2
+PAUSE_MAX_S: Final = 5.0
+"""Between two starts; doubled while the gateway does not stay for a while."""
+STEADY_S: Final = 10.0
+"""A gateway that ran this long was well."""
+END_S: Final = 5.0
+
+
+class GatewayKeeper:
+    """One session's gateway, for as long as its machine runs.
+
+    `log` gets each line, `asked` all open questions whenever they change, `fault` a sentence when
+    the gateway died or could not be started. None of them may wait.
+    """
+
+    def __init__(
+        self,
+        argv: Sequence[str],
+        folder: Path,
+        network_socket: Path,
+        policy: Policy,
+        *,
+        log: Callable[[Entry], None],
+        asked: Callable[[Sequence[Question]], None],
+        fault: Callable[[str], None],
+        timeout_s: float = TIMEOUT_S,
+    ) -> None:
+        self.policy = policy
+        self._argv = (*argv,)
+        self._folder = folder
+        self._network_socket = network_socket
+        self._log, self._asked, self._fault = log, asked, fault
+        self._timeout_s = timeout_s
+        self._writer: asyncio.StreamWriter | None = None
+        self._task: asyncio.Task[None] | None = None
+        self.process: asyncio.subprocess.Process | None = None
+        """The child, while there is one."""
+
+    def start(self) -> None:
+        """Begin to keep a gateway running."""
+        if self._task is None:
+            self._task = asyncio.create_task(self._keep())
+
+    async def stop(self) -> None:
+        """End the gateway, and with it every connection of the guest."""
+        if self._task is not None:
+            self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
+            self._task = None
+
+    def change(self, policy: Policy) -> None:
+        """Put another policy in force; what waits for an answer is decided again."""
+        self.policy = policy
+        if self._writer is not None:
+            self._writer.write(wire.line(wire.InForce(policy)))
+
+    async def _keep(self) -> None:
+        pause = PAUSE_S
+        loop = asyncio.get_running_loop()
+        while True:
+            began = loop.time()
+            try:
+                await self._run()
+            except (OSError, ValueError) as error:
+                self._fault(f"The session's network gateway failed: {error}.")
+            self._asked(())
+            pause = PAUSE_S if loop.time() - began > STEADY_S else min(pause * 2, PAUSE_MAX_S)
+            await asyncio.sleep(pause)
+
+    async def _run(self) -> None:
+        """Start a gateway and listen to it until it ends."""
+        link = await _connected(self._network_socket)
+        names = -1
+        ours, theirs = socket.socketpair()
+        try:
+            names = os.open(
+                self._folder / NAMES, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600
+            )
+            await self._spawn(link.fileno(), names, theirs.fileno())
+        except BaseException:  # a start that was broken off leaves no descriptor behind either
+            ours.close()
+            raise
+        finally:
+            link.close()
+            theirs.close()
+            if names >= 0:
+                os.close(names)
+        await self._listen(ours)
+
+    async def _spawn(self, link: int, names: int, control: int) -> None:
+        numbers = (link, names, control)
+        self.process = await asyncio.create_subprocess_exec(
+            *self._argv,
+            *map(str, numbers),
+            str(self._timeout_s),
+            stdin=asyncio.subprocess.DEVNULL,
+            pass_fds=numbers,
+            cwd="/",
+            env={"LANG": "C.UTF-8", "LC_ALL": "C.UTF-8"},
+        )
+
+    async def _listen(self, ours: socket.socket) -> None:
+        reader, writer = await asyncio.open_connection(sock=ours, limit=wire.MAX_LINE)
+        self._writer = writer
+        try:
+            writer.write(wire.line(wire.InForce(self.policy)))
+            with contextlib.suppress(ConnectionError):
+                while raw := await reader.readline():
+                    self._hear(wire.report(raw))
+        finally:
+            self._writer = None
+            writer.close()
+            await self._reap()
+
+    def _hear(self, report: wire.Report) -> None:
+        if isinstance(report, wire.Happened):
+            self._log(report.entry)
+        else:
+            self._asked(report.questions)
+
+    async def _reap(self) -> None:
+        """Wait for the child's end, which follows the keeper's; help it where it does not come."""
+        process, self.process = self.process, None
+        if process is None:
+            return
+        try:
+            async with asyncio.timeout(END_S):
+                await process.wait()
+        except TimeoutError:
+            process.kill()
+            await process.wait()
+        if process.returncode:
+            self._fault(f"The session's network gateway ended with {process.returncode}.")
+
+
+async def _connected(path: Path) -> socket.socket:
+    """Connect to where QEMU listens. Raises OSError."""
+    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
+    try:
+        sock.setblocking(False)
+        await asyncio.get_running_loop().sock_connect(sock, str(path))
+    except BaseException:  # nor does an attempt that was broken off
+        sock.close()
+        raise
+    return sock
