@@ -47,6 +47,13 @@ def test_the_session_is_four_lines_and_two_keys() -> None:
     assert _content(data, "session/host_key") == GOOD["host_key"]
     assert _content(data, "session/authorized_keys") == GOOD["authorized_keys"]
     assert b"calm-otter" in _content(data, "session/hosts")
+    assert _content(data, "session/net") == b""
+
+
+@needs_cpio
+def test_a_session_with_a_network_card_is_told_its_address() -> None:
+    data = session_cpio(**GOOD, network=True)
+    assert _content(data, "session/net") == b"198.19.255.2 255.255.255.252 198.19.255.1\n"
 
 
 @pytest.mark.parametrize(

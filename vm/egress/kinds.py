@@ -167,6 +167,9 @@ GUEST = Station(bytes.fromhex("02c10c4e0002"), bytes((198, 19, 255, 2)))
 for benchmarks (RFC 2544), which no network that a guest wants to reach uses; the hardware addresses
 are locally administered."""
 
+MASK = bytes((255, 255, 255, 252))
+"""Only the gateway is near; all else is behind it."""
+
 MTU = 65_000
 """Bytes of an IP packet on the link; IPv4 ends at 65,535. Large, for the cost is by the packet."""
 

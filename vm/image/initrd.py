@@ -7,8 +7,10 @@ import re
 import shutil
 import stat
 import tempfile
+from ipaddress import IPv4Address
 from typing import TYPE_CHECKING
 
+from vm.egress.kinds import GATEWAY, GUEST, MASK
 from vm.image import cpio
 from vm.image.tools import one_sentence
 
@@ -19,13 +21,23 @@ if TYPE_CHECKING:
 
 _TOKEN = re.compile(r"[0-9a-f]{32}")
 _HOSTS = "127.0.0.1 localhost\n127.0.1.1 {}\n::1 localhost ip6-localhost\n"
+_NET = b"%s %s %s\n" % tuple(str(IPv4Address(ip)).encode() for ip in (GUEST.ip, MASK, GATEWAY.ip))
+"""`address mask gateway`: the guest's first process reads it."""
 _HOSTNAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 
 
 def session_cpio(
-    *, token: str, hostname: str, host_key: bytes, authorized_keys: bytes, now: int
+    *,
+    token: str,
+    hostname: str,
+    host_key: bytes,
+    authorized_keys: bytes,
+    now: int,
+    network: bool = False,
 ) -> bytes:
     """Return the uncompressed newc archive of `/session`: config, keys, hosts and hostname.
+
+    With `network` also the address of the machine's network card, which it has then.
 
     `token` is the links' secret, 32 lower-case hex digits; `host_key` an OpenSSH private key;
     `authorized_keys` lines as sshd reads them; `now` unix seconds. Raises ValueError for anything
@@ -48,6 +60,7 @@ def session_cpio(
             cpio.file("session/hosts", _HOSTS.format(hostname).encode()),
             cpio.file("session/host_key", host_key, 0o600),
             cpio.file("session/authorized_keys", authorized_keys, 0o644),
+            *([cpio.file("session/net", _NET)] if network else []),
         ]
     )
 
@@ -61,6 +74,7 @@ def write_initrd(
     host_key: bytes,
     authorized_keys: bytes,
     now: int,
+    network: bool = False,
 ) -> None:
     """Write toolkit plus session cpio to `dest` (mode 0600), replacing it atomically.
 
@@ -72,6 +86,7 @@ def write_initrd(
         host_key=host_key,
         authorized_keys=authorized_keys,
         now=now,
+        network=network,
     )
     with one_sentence(f"Writing {dest}"):
         handle, name = tempfile.mkstemp(prefix=".initrd-", dir=dest.parent)
