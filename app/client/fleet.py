@@ -22,6 +22,7 @@ from app.errors import AppError
 from app.files import write_atomic
 from app.folders import delete_session, new_folder, sweep
 from app.forwarding import write_forwards
+from app.homes import note_home
 from app.paths import private_folder
 from app.protocol import MAX_NAME
 from app.wire_text import path_text
@@ -145,6 +146,7 @@ def create(
     is left.
     """
     sweep(paths)
+    note_home(paths)
     folder = paths.session(record.id)
     with new_folder(paths, record.id) as draft:
         write_atomic(draft / "control_key", key)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from app.errors import AppError
 from app.files import read_regular
+from app.homes import session_folders
 from app.records import IMAGE_DIGEST, read_session, valid_id
 
 if TYPE_CHECKING:
@@ -37,17 +38,19 @@ class Needs:
 
 
 def needs(paths: Paths) -> Needs:
-    """Return what all sessions of this state home need. One that cannot be read needs nothing.
+    """Return what all sessions on this store need, those of other state homes too.
 
-    Raises AppError `unreadable` where a session may need something but cannot be asked.
+    One that cannot be read needs nothing. Raises AppError `unreadable` where a session may need
+    something but cannot be asked.
     """
     found = Needs()
-    try:
-        sessions = sorted(os.listdir(paths.sessions))
-    except FileNotFoundError:
-        return found
-    for session in filter(valid_id, sessions):
-        _note(paths.session(session), found)
+    for home in session_folders(paths):
+        try:
+            sessions = sorted(os.listdir(home))
+        except FileNotFoundError:
+            continue
+        for session in filter(valid_id, sessions):
+            _note(home / session, found)
     return found
 
 

@@ -25,6 +25,8 @@ from tests.e2e.sessions import store_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from vm.image.store import ImageSet
+
 RUN: Final = ("run", "shell", "--detach", "--workspace", "WORKSPACE")
 WRITE: Final = ("exec", "ID", "--", "sh", "-c", "date +%N > new.txt; mkdir -p d; echo x > d/x")
 STOP: Final = ("stop", "ID")
@@ -226,7 +228,7 @@ def chain(chaos: Chaos, deaths: Sequence[Death]) -> None:
     chaos.check_nothing_left()
 
 
-def run_chain(deaths: Sequence[Death], folder: Path, image: vmlab.ImageSet) -> None:
+def run_chain(deaths: Sequence[Death], folder: Path, image: ImageSet) -> None:
     """Go through one chain in a folder of its own."""
     socket = folder / "gate"
     with Gate(socket) as gate:

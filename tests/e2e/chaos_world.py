@@ -166,8 +166,8 @@ class Chaos:
             assert status == (EXIT_MISSING if name.startswith(".new-") else 0), name
         assert self.listed() == []
         until = time.monotonic() + 30  # the keeper was told to go, and a guard goes after its QEMU
-        while found := processes_about(self.root):
-            assert time.monotonic() < until, found
+        while others := processes_about(self.root):
+            assert time.monotonic() < until, others
             time.sleep(0.05)
         paths = self.world.paths
         assert os.listdir(paths.sessions) == []
