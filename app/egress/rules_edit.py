@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import io
-import os
 import re
-import time
 from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -18,12 +14,14 @@ from ruamel.yaml.emitter import RoundTripEmitter
 from ruamel.yaml.events import MappingEndEvent
 
 from app import config_yaml
+from app.egress.adding import Change, contradicts, hidden_by, is_same
+from app.egress.locking import locked
 from app.egress.rules_file import FILE, Section, read_rules
 from app.errors import AppError
 from app.files import read_regular, write_atomic
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
 
     from app.egress.rules_file import UserRules
@@ -32,7 +30,6 @@ if TYPE_CHECKING:
 ALWAYS: Final = ""
 """The name of the scope that holds in every session; other scopes are workspaces."""
 
-LOCK_WAIT_S: Final = 10.0
 _COMMENT: Final = re.compile(r"(?:^|\s)#(.*)$")
 HEADER: Final = (
     "# What agents may reach. Written by Cloche's questions and by `cloche egress allow|deny`;\n"
@@ -48,17 +45,6 @@ class _Emitter(RoundTripEmitter):
         super().expect_flow_mapping_key()
         if ended:
             self.no_newline = False
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """What a change did."""
-
-    rule: Rule
-    added: bool
-    """False where the same rule stood there already."""
-    removed: tuple[Rule, ...] = ()
-    """Rules that contradicted the new one, now gone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,13 +64,13 @@ def add_rule(folder: Path, rule: Rule, scope: str) -> Change:
     rule of the user hides the new one, `busy` when somebody else holds the file for long.
     """
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with _locked(folder / f"{FILE}.lock"):
+    with locked(folder / f"{FILE}.lock"):
         path = folder / FILE
         old = _old_text(path)
         rules = read_rules(config_yaml.parse(path, old))
         gone = [place for place in _places(rules) if _contradicts(place, rule, scope)]
         _refuse_hidden(rules, rule, scope, gone)
-        same = [place for place in _places(rules) if _is_same(place, rule, scope)]
+        same = [one for one in _places(rules) if one.scope == scope and is_same(one.rule, rule)]
         if same and not gone:
             return Change(same[0].rule, added=False)
         text = _changed(old.decode(), None if same else rule, scope, gone)
@@ -93,70 +79,22 @@ def add_rule(folder: Path, rule: Rule, scope: str) -> Change:
         return Change(rule, added=not same, removed=tuple(place.rule for place in gone))
 
 
-@contextlib.contextmanager
-def _locked(path: Path) -> Generator[None]:
-    """Hold the lock of the rules; whoever has it is done in milliseconds."""
-    flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
-    descriptor = os.open(path, flags, 0o600)
-    try:
-        end = time.monotonic() + LOCK_WAIT_S
-        while not _try_lock(descriptor):
-            if time.monotonic() > end:
-                raise AppError("busy", f"Somebody holds {path}.", f"Look who: fuser '{path}'")
-            time.sleep(0.02)
-        yield
-    finally:
-        os.close(descriptor)
-
-
-def _try_lock(descriptor: int) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
-
-
 def _places(rules: UserRules) -> Iterator[_Place]:
     for scope, section in rules.sections():
         yield from (_Place(scope, "allow", i, rule) for i, rule in enumerate(section.allow))
         yield from (_Place(scope, "deny", i, rule) for i, rule in enumerate(section.deny))
 
 
-def _is_same(place: _Place, rule: Rule, scope: str) -> bool:
-    old = place.rule
-    same = (old.effect, old.host, old.ports, old.tls) == (
-        rule.effect,
-        rule.host,
-        rule.ports,
-        rule.tls,
-    )
-    return same and place.scope == scope and old.private == rule.private
-
-
 def _contradicts(place: _Place, rule: Rule, scope: str) -> bool:
-    """Tell whether a rule must go for the new one.
-
-    A deny takes out every allow that it hides; an allow takes out the deny of just its host in its
-    own scope (a wider deny was meant for more, so it stays) and its own earlier form.
-    """
-    old = place.rule
-    if rule.effect == "deny":
-        return old.effect == "allow" and scope in (ALWAYS, place.scope) and rule.covers(old)
-    if place.scope != scope or old.host != rule.host:
-        return False
-    if old.effect == "deny":
-        return set(old.ports) <= set(rule.ports)
-    return old.ports == rule.ports and not _is_same(place, rule, scope)
+    beside = place.scope == scope
+    return (beside or scope == ALWAYS) and contradicts(place.rule, rule, beside=beside)
 
 
 def _refuse_hidden(rules: UserRules, rule: Rule, scope: str, gone: list[_Place]) -> None:
-    if rule.effect == "deny":
-        return
     section = rules.projects.get(scope, Section())
-    denies = (*rules.always.deny, *section.deny)
-    staying = [one for one in denies if all(place.rule is not one for place in gone)]
-    hiding = next((one for one in staying if one.covers(rule)), None)
+    going = [place.rule for place in gone]
+    denies = (one for one in (*rules.always.deny, *section.deny) if one not in going)
+    hiding = hidden_by(rule, denies)
     if hiding is not None:
         raise AppError(
             "not-effective",
