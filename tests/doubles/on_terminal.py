@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import pty
+import select
 import struct
 import subprocess
 import sys
@@ -12,7 +13,7 @@ import termios
 from pathlib import Path
 
 WAIT_S = 90.0
-"""A program that has not ended by then never will."""
+"""A program that has said nothing for so long, or not ended by then, never will."""
 
 
 def written(program: str, size: tuple[int, int], environment: dict[str, str]) -> bytes:
@@ -28,7 +29,7 @@ def written(program: str, size: tuple[int, int], environment: dict[str, str]) ->
     os.close(outside)
     data = bytearray()
     try:
-        while chunk := _read(inside):
+        while chunk := _read(inside, data):
             data += chunk
         assert process.wait(WAIT_S) == 0, bytes(data[-3000:])
     finally:
@@ -38,7 +39,9 @@ def written(program: str, size: tuple[int, int], environment: dict[str, str]) ->
     return bytes(data)
 
 
-def _read(descriptor: int) -> bytes:
+def _read(descriptor: int, before: bytearray) -> bytes:
+    ready, _, _ = select.select([descriptor], [], [], WAIT_S)
+    assert ready, f"the program says no more and does not end: {bytes(before[-3000:])!r}"
     try:
         return os.read(descriptor, 65536)
     except OSError:  # the last end of the terminal was closed

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
@@ -34,6 +35,9 @@ KEYS = (
 
 
 SESSIONS, ROUNDS = 10, 5
+LOOK_S = 0.5
+"""How often to look whether the screen is still there."""
+
 LEVELS: tuple[Level, ...] = ("info", "done", "warning", "error")
 
 
@@ -66,9 +70,15 @@ class Tour(ClocheApp):
     async def drawn(self) -> None:
         """Wait until what happened is on the terminal."""
         for _ in range(ROUNDS):
-            event = asyncio.Event()
-            self.screen.call_after_refresh(event.set)
-            await event.wait()
+            await self.refreshed()
+
+    async def refreshed(self) -> None:
+        """Wait for the screen's next refresh: a screen that was closed meanwhile has none."""
+        event, screen = asyncio.Event(), self.screen
+        screen.call_after_refresh(event.set)
+        while screen in self.screen_stack and not event.is_set():
+            with suppress(TimeoutError):
+                await asyncio.wait_for(event.wait(), LOOK_S)
 
 
 if __name__ == "__main__":
