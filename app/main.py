@@ -40,6 +40,7 @@ COMMANDS: Final = {
     "version": ("app.cli.host", "version"),
     "image": ("app.cli.host", "image"),
     "agents": ("app.cli.host", "agents"),
+    "egress": ("app.cli.egress", "egress"),
 }
 """Module and function of each command; only the one that is asked for is imported."""
 

@@ -47,6 +47,7 @@ def build(version: str) -> Parser:
     _guest(add)
     _review(add)
     _host(add, commands)
+    _egress(commands)
     return parser
 
 
@@ -250,6 +251,40 @@ def _import(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--force", action="store_true", help="fetch and pack it even where nothing moved on"
     )
+
+
+def _egress(commands: Commands) -> None:
+    text = "what agents may reach"
+    group = commands.add_parser("egress", help=text, description=text, allow_abbrev=False)
+    inner = group.add_subparsers(dest="action", metavar="ACTION", required=True)
+    actions = {
+        "explain": "say what happens to a connection, and by which rule",
+        "rules": "list the rules that hold, in the order in which they decide",
+        "allow": "add a rule that lets names or addresses through",
+        "deny": "add a rule that refuses names or addresses",
+        "log": "print what a session tried to reach",
+    }
+    for action, summary in actions.items():
+        command = inner.add_parser(action, help=summary, description=summary, allow_abbrev=False)
+        command.add_argument("--json", action="store_true", help="print one JSON object")
+        if action == "log":
+            command.add_argument("session", metavar="ID", help="id, unique prefix of it, or name")
+            continue
+        if action == "explain":
+            command.add_argument("target", metavar="HOST[:PORT]", help="without a port: 443")
+        if action in ("allow", "deny"):
+            command.add_argument("rule", metavar="RULE", help="NAME[:PORT], *.NAME or CIDR[:PORT]")
+            command.add_argument(
+                "--project", action="store_true", help="for this folder's sessions"
+            )
+            command.add_argument("--always", action="store_true", help="for every session")
+        command.add_argument("--session", default="", metavar="ID", help="for this session")
+        command.set_defaults(agent="shell", private=False)
+        if action == "allow":
+            private = "let it lead to a private address, too"
+            command.add_argument("--private", action="store_true", help=private)
+        if action in ("explain", "rules"):
+            command.add_argument("--agent", default="shell", metavar="AGENT", help="default: shell")
 
 
 def _group(commands: Commands, name: str, summary: str, actions: dict[str, str]) -> None:

@@ -1,0 +1,178 @@
+"""`cloche egress`: what an agent may reach, why, and one rule more."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from app.client import fleet
+from app.egress.compose import About, Composed, compose
+from app.egress.rules_edit import ALWAYS, add_rule
+from app.egress.session import SessionEgress, add_session_rule, read_session_egress
+from app.errors import EXIT_DONE, AppError
+from app.paths import Paths
+from app.records import read_session
+from app.wire_text import path_text, text_path
+from vm.egress.addresses import Own, literal
+from vm.egress.kinds import Request
+from vm.egress.ledger import NAME, read_entries, read_totals, target
+from vm.egress.names import BadName, canonical
+from vm.egress.own import read_own
+from vm.egress.policy import RuleLevel, decide, shadow
+from vm.egress.rules import BadRule, Effect, Rule, check_effective, parse_rule
+
+if TYPE_CHECKING:
+    import argparse
+
+    from app.cli.output import Output
+    from vm.egress.kinds import Entry
+
+
+def egress(arguments: argparse.Namespace, output: Output) -> int:
+    """Run the action that was asked for."""
+    paths = Paths.from_environment()
+    actions = {"explain": _explain, "rules": _rules, "log": _log}
+    if arguments.action in actions:
+        actions[arguments.action](paths, arguments, output)
+    else:
+        _add(paths, arguments, output)
+    return EXIT_DONE
+
+
+def _about(paths: Paths, arguments: argparse.Namespace) -> About:
+    if not arguments.session:
+        return About(arguments.agent, Path.cwd(), SessionEgress())
+    info = fleet.find_session(paths, arguments.session)
+    record = read_session(paths.session(info.id))
+    egress = read_session_egress(paths.session(info.id))
+    return About(record.agent.name, Path(text_path(record.workspace)), egress)
+
+
+def _explain(paths: Paths, arguments: argparse.Namespace, output: Output) -> None:
+    request = _request(arguments.target)
+    verdict = decide(request, compose(paths, _about(paths, arguments)).policy, read_own())
+    value = {"host": request.host, "port": request.port, "verdict": verdict.action}
+    value |= {"level": verdict.level, "rule": verdict.rule, "origin": verdict.origin}
+
+    def human() -> None:
+        output.line(f"{target(request.host, request.port)}  {verdict.action}  ({verdict.level})")
+        output.line(f"  {verdict.reason}")
+
+    output.result({**value, "code": verdict.code, "reason": verdict.reason}, human)
+
+
+def _request(text: str) -> Request:
+    """Read HOST[:PORT]; without a port it is 443."""
+    host, port = text, 443
+    if literal(text) is None:
+        name, colon, number = text.rpartition(":")
+        if colon:
+            if not (number.isascii() and number.isdigit() and 1 <= int(number[:6]) <= 65535):
+                raise AppError("usage", f"'{number[:20]}' is no port.", "Say: HOST:PORT")
+            host, port = name, int(number)
+    address = literal(host)
+    try:
+        return Request(canonical(host) if address is None else str(address), port)
+    except BadName as error:
+        raise AppError("usage", error.reason, "Say: HOST:PORT") from None
+
+
+def _rules(paths: Paths, arguments: argparse.Namespace, output: Output) -> None:
+    composed = compose(paths, _about(paths, arguments))
+    rows: list[dict[str, Any]] = [
+        {
+            "level": level,
+            "verdict": one.effect,
+            "rule": one.text,
+            "private": one.private,
+            "origin": one.origin,
+        }
+        for level, rules in composed.policy.levels()
+        for one in rules
+    ]
+    profile = composed.policy.profile
+    value = {"profile": profile.name, "unlisted": profile.unlisted, "rules": rows}
+    output.result({**value, "notes": composed.notes}, lambda: _show(output, composed, rows))
+
+
+def _show(output: Output, composed: Composed, rows: list[dict[str, Any]]) -> None:
+    keys = ("level", "verdict", "rule", "origin")
+    output.table(
+        [("LEVEL", "VERDICT", "RULE", "FROM"), *([row[key] for key in keys] for row in rows)]
+    )
+    if composed.policy.closed:
+        output.line("This session lets nothing through.")
+    profile = composed.policy.profile
+    output.line(f"Everything else: {profile.unlisted} (profile {profile.name})")
+    for note in composed.notes:
+        output.line(note)
+
+
+def _add(paths: Paths, arguments: argparse.Namespace, output: Output) -> None:
+    scopes = [bool(arguments.session), arguments.project, arguments.always]
+    if sum(scopes) != 1:
+        hint = "Say one of: --session ID, --project, --always"
+        raise AppError("usage", "For how long shall the rule hold?", hint)
+    rule = _rule(arguments.rule, arguments.action, arguments.private, not arguments.session)
+    _refuse_shadow(paths, arguments, rule)
+    if arguments.session:
+        info = fleet.find_session(paths, arguments.session)
+        change = add_session_rule(paths.session(info.id), rule)
+    else:
+        scope = ALWAYS if arguments.always else path_text(Path.cwd())
+        change = add_rule(paths.config, rule, scope)
+    removed = [f"{one.effect} {one.text}" for one in change.removed]
+    value = {"rule": rule.text, "verdict": rule.effect, "added": change.added, "removed": removed}
+
+    def human() -> None:
+        word = "added" if change.added else "was there already"
+        output.line(f"{rule.effect} {rule.text}: {word}")
+        for text in removed:
+            output.line(f"took out: {text}")
+
+    output.result(value, human)
+
+
+def _rule(text: str, effect: Effect, private: bool, users: bool) -> Rule:
+    try:
+        rule = parse_rule(text, effect, private=private, origin=f"egress {effect}")
+        check_effective(rule, Own(), users=users)
+    except BadRule as error:
+        raise AppError("usage", error.reason, "See: docs/guide/network.md") from None
+    return rule
+
+
+def _refuse_shadow(paths: Paths, arguments: argparse.Namespace, rule: Rule) -> None:
+    """Refuse an allow that is denied before it is looked at; its own file is checked later."""
+    if rule.effect == "deny" or arguments.always:
+        return
+    policy = compose(paths, _about(paths, arguments)).policy
+    level: RuleLevel = "session" if arguments.session else "project"
+    found = shadow(rule, level, policy)
+    if found is not None and found[0] in ("always", "project"):
+        why = f"'deny {found[1].text}' ({found[1].origin}) decides first"
+        raise AppError("not-effective", f"{rule.text} would never take effect: {why}.")
+
+
+def _log(paths: Paths, arguments: argparse.Namespace, output: Output) -> None:
+    info = fleet.find_session(paths, arguments.session)
+    path = paths.session(info.id) / NAME
+    entries = list(read_entries(path))
+    totals = read_totals(path)
+    value = {"session": info.id, "totals": msgspec.to_builtins(totals)}
+
+    def human() -> None:
+        output.table([_row(entry) for entry in entries])
+        output.line(f"{totals.allowed} allowed, {totals.denied} denied, {totals.dropped} dropped")
+
+    output.result({**value, "entries": [msgspec.to_builtins(one) for one in entries]}, human)
+
+
+def _row(entry: Entry) -> tuple[str, ...]:
+    import time
+
+    clock = time.strftime("%H:%M:%S", time.localtime(entry.at))
+    where = target(entry.host or entry.address, entry.port)
+    return clock, entry.kind, entry.verdict, where, entry.reason or entry.code

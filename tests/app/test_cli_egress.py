@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from app.main import run
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture
+def cloche(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Any:
+    for name in ("STATE", "CONFIG", "CACHE", "DATA"):
+        monkeypatch.setenv(f"XDG_{name}_HOME", str(tmp_path / name))
+    monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.chdir(tmp_path)
+
+    def call(*words: str) -> tuple[int, dict[str, Any]]:
+        status = run(["egress", *words, "--json"])
+        return status, json.loads(capsys.readouterr().out)
+
+    return call
+
+
+def test_explain_says_ask_before_and_allow_by_that_rule_after(cloche: Any) -> None:
+    assert cloche("explain", "X.example.")[1]["verdict"] == "ask"
+    assert cloche("allow", "x.example", "--project")[1]["added"] is True
+    found = cloche("explain", "x.example:443")[1]
+    assert (found["verdict"], found["level"], found["rule"]) == ("allow", "user", "x.example")
+    assert found["origin"].startswith("rules.yaml:")
+    assert cloche("deny", "*.example", "--always")[1]["removed"] == ["allow x.example"]
+    assert cloche("explain", "x.example")[1]["level"] == "always"
+    status, refused = cloche("allow", "y.example", "--project")
+    assert (status, refused["error"]["code"]) == (1, "not-effective")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("explain", "x.example:99999"),
+        ("explain", "a..b"),
+        ("allow", "x.example"),
+        ("allow", "x.example", "--always", "--project"),
+        ("allow", "127.0.0.1", "--always"),
+        ("allow", "*.com", "--always"),
+    ],
+)
+def test_what_makes_no_sense_is_a_usage_error(cloche: Any, words: tuple[str, ...]) -> None:
+    assert cloche(*words)[0] == 2
+
+
+def test_an_address_is_explained_and_the_rules_are_listed(cloche: Any) -> None:
+    assert cloche("explain", "10.0.0.5:5432")[1]["code"] == "private-address"
+    assert cloche("explain", "[::1]")[1]["code"] == "loopback-address"
+    found = cloche("rules")[1]
+    assert (found["profile"], found["unlisted"]) == ("standard", "ask")
+    assert {row["level"] for row in found["rules"]} >= {"profile"}
