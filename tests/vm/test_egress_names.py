@@ -153,7 +153,7 @@ def test_no_labels_do_more_than_being_refused(labels: list[bytes]) -> None:
         name = from_labels(tuple(labels))
     except BadName:
         return
-    assert name.count(".") == len(labels) - 1
+    assert name.count(".") == len(labels) - 1 - (labels[-1] == b"")  # the root, if it is told
 
 
 @pytest.mark.parametrize("text", ["*", "*.", "a.*.example", "*a.example", "*.*.example", "**.x"])

@@ -64,7 +64,7 @@ def canonical(text: str) -> str:
 
 
 def from_labels(labels: tuple[bytes, ...]) -> str:
-    """Return the canonical name of a DNS message's labels (without the root's empty one).
+    """Return the canonical name of a DNS message's labels, with or without the root's empty one.
 
     A dot inside a label would move the border between labels: such a name is refused, like every
     byte beyond ASCII. Raises BadName.
