@@ -3,7 +3,7 @@ from __future__ import annotations
 import string
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from vm.egress.names import (
@@ -148,6 +148,7 @@ def test_canonical_is_idempotent_and_ascii(text: str) -> None:
 
 
 @given(st.lists(st.binary(max_size=70), max_size=8))
+@example([b"A", b""])
 def test_no_labels_do_more_than_being_refused(labels: list[bytes]) -> None:
     try:
         name = from_labels(tuple(labels))

@@ -67,9 +67,9 @@ def from_labels(labels: tuple[bytes, ...]) -> str:
     """Return the canonical name of a DNS message's labels, with or without the root's empty one.
 
     A dot inside a label would move the border between labels: such a name is refused, like every
-    byte beyond ASCII. Raises BadName.
+    byte beyond ASCII and an empty label. Raises BadName.
     """
-    if any(b"." in label for label in labels) or not all(label.isascii() for label in labels):
+    if not all(label and label.isascii() and b"." not in label for label in labels):
         raise BadName("bad-name", "A label of the name holds bytes that no host name has.")
     return canonical(b".".join(labels).decode("ascii"))
 
