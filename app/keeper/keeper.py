@@ -315,14 +315,9 @@ class Keeper:
 
     async def freeze(self, on: bool) -> int:
         """Freeze (and mirror) or thaw the agent; the generation. AppError without a machine."""
-        if self._shift is None:
-            raise AppError(
-                "not-running",
-                "The session has no machine.",
-                f"Start it: cloche resume {self.record.id}",
-            )
-        self._shift.check()
-        await (self._shift.take(freeze=True) if on else self._shift.thaw())
+        shift = self._running()
+        shift.check()
+        await (shift.take(freeze=True) if on else shift.thaw())
         return self.tree.generation
 
     async def stop(self) -> None:

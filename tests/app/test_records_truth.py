@@ -65,7 +65,11 @@ def test_a_start_without_keeper_goes_on_only_with_its_machine(
 ) -> None:
     state = StateRecord(state="starting")
     assert truth(tmp_path, state).state == "failed"
-    monkeypatch.setattr(records, "find_machine", lambda _: HERE)  # whose pid nobody had noted
+
+    def found_one(_: Path) -> Process:
+        return HERE
+
+    monkeypatch.setattr(records, "find_machine", found_one)  # its pid was never noted
     found = truth(tmp_path, state)
     assert found.state == "starting"
     assert "cloche resume" in found.hint
