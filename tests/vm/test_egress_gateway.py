@@ -393,4 +393,12 @@ async def test_a_gateway_serves_a_machines_socket_until_it_ends(tmp_path: Path) 
     assert dns.message.from_wire(reply[4 + 42 :]).rcode() == 3
     far.close()
     assert "closed" in await asyncio.wait_for(serving, 30)
+    serving = asyncio.create_task(bench.gateway.serve(tmp_path / "net.sock"))
+    far, _ = await loop.sock_accept(listener)
+    serving.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await serving
+    far.setblocking(False)
+    assert await asyncio.wait_for(loop.sock_recv(far, 1), 30) == b""
+    far.close()
     listener.close()

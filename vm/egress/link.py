@@ -48,6 +48,7 @@ class StreamLink:
     def __init__(self, sock: socket.socket, loop: asyncio.AbstractEventLoop) -> None:
         self.closed: asyncio.Future[str] = loop.create_future()
         self.congested = False
+        self._over = False
         self._socket = sock
         self._loop = loop
         self._buffer = bytearray(BUFFER)
@@ -65,12 +66,15 @@ class StreamLink:
 
     def close(self, reason: str = "") -> None:
         """End the link; a second time does nothing."""
-        if not self.closed.done():
+        if self._over:
+            return
+        self._over = True
+        self._loop.remove_reader(self._socket)
+        self._loop.remove_writer(self._socket)
+        self._socket.close()
+        self._waiting.clear()
+        if not self.closed.done():  # who waited for it may have been cancelled, and it with them
             self.closed.set_result(reason)
-            self._loop.remove_reader(self._socket)
-            self._loop.remove_writer(self._socket)
-            self._socket.close()
-            self._waiting.clear()
 
     def _readable(self) -> None:
         view = memoryview(self._buffer)
@@ -102,7 +106,7 @@ class StreamLink:
     def send(self, *parts: bytes | memoryview) -> bool:
         """Queue one frame; False where it was dropped."""
         length = sum(map(len, parts))
-        if self._size + length > MAX_WAITING or self.closed.done():
+        if self._size + length > MAX_WAITING or self._over:
             return False
         self._waiting.append(length.to_bytes(4, "big") + parts[0])
         self._waiting.extend(part for part in parts[1:] if part)
