@@ -67,8 +67,9 @@ def from_labels(labels: tuple[bytes, ...]) -> str:
     """Return the canonical name of a DNS message's labels, with or without the root's empty one.
 
     A dot inside a label would move the border between labels: such a name is refused, like every
-    byte beyond ASCII and an empty label. Raises BadName.
+    byte beyond ASCII and any other empty label. Raises BadName.
     """
+    labels = labels[:-1] if labels[-1:] == (b"",) else labels
     if not all(label and label.isascii() and b"." not in label for label in labels):
         raise BadName("bad-name", "A label of the name holds bytes that no host name has.")
     return canonical(b".".join(labels).decode("ascii"))
