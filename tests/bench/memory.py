@@ -1,6 +1,6 @@
-"""What a session gives back: host memory of a guest that used 512 MB and freed it, and the keeper's.
+"""What a session gives back: a guest's memory, used (512 MB) and freed, and what its keeper holds.
 
-A real session. `held_mb` is what QEMU held while a program in the guest held the memory,
+A real session. `held_mb` is what QEMU held when a program that had used the memory ended,
 `freed_mb` what it held `--seconds` after that program had ended, `before_mb` what it had held at
 first. `returned` is the share of the growth that the host has again. Goals: at least 0.7 within
 60 s; keeper at most 80 MB resident.
