@@ -17,7 +17,7 @@ from app.keeper.engine import boot_guest, start_machine
 from app.keeper.governor import READ_WAIT_S, Governor
 from app.keeper.ledger import Ledger
 from app.keeper.shift import Shift
-from app.keeper.threads import end_tasks
+from app.keeper.threads import end_tasks, looked_at
 from app.keeper.tree import Tree
 from app.keeper.waking import Waker
 from app.records import LOST, Process, lost_hint
@@ -333,7 +333,7 @@ class Keeper:
 
     def _end_in_background(self) -> None:
         self._ending = asyncio.get_running_loop().create_task(self._stop())
-        self._ending.add_done_callback(_looked_at)
+        self._ending.add_done_callback(looked_at)
 
     async def _stop(self) -> None:
         await self._waker.end_deaf()
@@ -396,9 +396,3 @@ class Keeper:
             await self._shift.engine.let_go()
         await self.tree.close()
         self.ledger.journal.close()
-
-
-def _looked_at(ended: asyncio.Task[None]) -> None:
-    """Take a task's error, so that nobody reports it as forgotten when no client waits for it."""
-    if not ended.cancelled() and (error := ended.exception()) is not None:
-        log.warning("the stop failed: %s", error)

@@ -7,10 +7,13 @@ while the next one begins; so a cancelled waiter stays until the thread is done.
 from __future__ import annotations
 
 import asyncio
+import logging
 from typing import TYPE_CHECKING, Final, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -42,3 +45,9 @@ async def end_tasks(tasks: Sequence[asyncio.Task[None]]) -> None:
             task.cancel()
         _, left = await asyncio.wait(left, timeout=AGAIN_S)
     await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def looked_at(ended: asyncio.Task[None]) -> None:
+    """Take a task's error, so that nobody reports it as forgotten when no client waits for it."""
+    if not ended.cancelled() and (error := ended.exception()) is not None:
+        log.warning("nobody waited for what failed: %s", error)
