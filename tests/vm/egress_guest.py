@@ -16,7 +16,6 @@ import random
 import selectors
 import socket
 import struct
-import subprocess
 import sys
 import threading
 import time
@@ -368,17 +367,11 @@ def let_go() -> None:
         KEPT.pop().close()
 
 
-def run(*argv: str) -> list[Any]:
-    """Run a program: [status, stdout, stderr]."""
-    done = subprocess.run(argv, capture_output=True, timeout=WAIT_S, check=False)
-    return [done.returncode, done.stdout.decode(), done.stderr.decode()]
-
-
 OPERATIONS: dict[str, Callable[..., Any]] = {
     function.__name__: function
     for function in (
         *(download, upload, echo_randomly, at_once, open_many, one_by_one, try_connect),
-        *(half_close, reset, slow_reader, stuff, udp, raw_frames, set_mac, run),
+        *(half_close, reset, slow_reader, stuff, udp, raw_frames, set_mac),
         *(reset_card, hold_open, look_up, swallow, pour, keep_open, let_go),
     )
 }

@@ -323,11 +323,18 @@ async def test_a_card_that_was_reset_gets_on_the_net_again() -> None:
 
 
 async def test_connections_of_an_earlier_link_are_reset() -> None:
+    heard = asyncio.Event()
+
+    async def handler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while data := await reader.read(1):
+            heard.set()
+            writer.write(data)
+
     async with site() as here:
-        port = await here.serve(echo)
+        port = await here.serve(handler)
         address = here.address("a.example")
         call = asyncio.create_task(here.guest(guest.hold_open, address, port))
-        await here.entry(lambda line: line.kind == "open")
+        await asyncio.wait_for(heard.wait(), WAIT_S)
         here.link.lose = lambda header: True  # the reset of the old link's end gets lost with it
         here.gateway.attach(here.link)
         here.link.lose = lambda header: False

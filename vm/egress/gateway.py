@@ -10,17 +10,17 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from collections import Counter
 from dataclasses import dataclass, field
 from ipaddress import IPv4Address
 from typing import TYPE_CHECKING, Final
 
 from vm.egress import frames
 from vm.egress.dns_answers import NoAnswer, Responder
+from vm.egress.drops import UDP_CODES, Bucket, Drops
 from vm.egress.entries import Merging
 from vm.egress.flow import Doors, Flow, Phase
 from vm.egress.frames import BadFrame, Packet, Segment, Wire
-from vm.egress.kinds import GATEWAY, GUEST, Entry, Limits, Request
+from vm.egress.kinds import GATEWAY, GUEST, Limits, Request
 from vm.egress.link import connect
 from vm.egress.local_end import Names
 from vm.egress.stream import Shore, Stream
@@ -42,42 +42,6 @@ ICMP_PER_SECOND: Final = 100
 
 Key = tuple[int, bytes, int]
 """The guest's port, the address it talks to, and the port there."""
-
-DROPS: Final = {
-    "ipv6": "There is no IPv6 on this link.",
-    "icmp": "ICMP does not leave the machine.",
-    "quic": "QUIC is not passed on; clients fall back to TCP.",
-    "foreign-dns": "Names are answered by the gateway alone.",
-    "dot": "Names are answered by the gateway alone.",
-    "udp": "UDP does not leave the machine.",
-    "dhcp": "The address is given by the host, not by DHCP.",
-    "spoofed-mac": "A frame came from a hardware address that is not the guest's.",
-    "spoofed-address": "A packet came from an address that is not the guest's.",
-    "spoofed-gateway": "The guest claimed to be the gateway.",
-    "unknown-name": "No name of this session has that address.",
-    "gateway-port": "The gateway answers names only.",
-    "too-many-connections": "The guest has as many connections as it may.",
-    "too-many-questions": "As many connections as may already wait for an answer.",
-}
-_UDP_CODES: Final = {53: "foreign-dns", 67: "dhcp", 80: "quic", 443: "quic", 853: "dot"}
-
-
-@dataclass(slots=True)
-class Bucket:
-    """Allows so many a second."""
-
-    rate: int
-    left: float = 0.0
-    at: float = float("-inf")
-
-    def take(self, now: float) -> bool:
-        """Take one, if there is one."""
-        self.left = min(self.rate, self.left + max(now - self.at, 0.0) * self.rate)
-        self.at = now
-        if self.left < 1:
-            return False
-        self.left -= 1
-        return True
 
 
 @dataclass(slots=True)
@@ -109,11 +73,11 @@ class Gateway:
         limits: Limits | None = None,
         wall: Callable[[], float] = time.time,
     ) -> None:
-        self.counts: Counter[str] = Counter()
         self._limits = limits or Limits()
         self._table = table
-        self._wall = wall
         self._log = Merging(log)
+        self._drops = Drops(self._log, wall)
+        self.counts = self._drops.counts
         self._loop = asyncio.get_running_loop()
         dials = asyncio.Semaphore(self._limits.dials)
         self._doors = Doors(judge, dialer, self._log, self._limits, wall, dials)
@@ -199,37 +163,37 @@ class Gateway:
     def _frame(self, frame: memoryview) -> Stream | None:
         ether = frames.ethernet(frame)
         if ether.source != GUEST.mac:
-            self._drop("spoofed-mac", "other", ether.source.hex(":"))
+            self._drops.drop("spoofed-mac", "other", ether.source.hex(":"))
         elif ether.kind == frames.ARP:
             self._arp(frames.arp(ether.payload))
         elif ether.kind == frames.IPV4:
             return self._packet(frames.ipv4(ether.payload))
         elif ether.kind == frames.IPV6:
-            self._drop("ipv6", "ipv6")
+            self._drops.drop("ipv6", "ipv6")
         else:
             raise BadFrame("other-protocol")
         return None
 
     def _arp(self, message: frames.Arp) -> None:
         if message.source_ip == GATEWAY.ip:
-            self._drop("spoofed-gateway", "other")
+            self._drops.drop("spoofed-gateway", "other")
         elif message.operation == 1 and message.target_ip == GATEWAY.ip:
             if message.source_ip == GUEST.ip and message.source_mac == GUEST.mac:
                 self._outlet.send(frames.arp_answer(message, GATEWAY))
             else:
-                self._drop("spoofed-address", "other", _dotted(message.source_ip))
+                self._drops.drop("spoofed-address", "other", _dotted(message.source_ip))
         else:
             self.counts["arp"] += 1
 
     def _packet(self, packet: Packet) -> Stream | None:
         if packet.source != GUEST.ip:
-            self._drop("spoofed-address", "other", _dotted(packet.source))
+            self._drops.drop("spoofed-address", "other", _dotted(packet.source))
         elif packet.protocol == frames.TCP:
             return self._segment(packet.target, frames.tcp(packet))
         elif packet.protocol == frames.UDP:
             self._datagram(packet, frames.udp(packet))
         elif packet.protocol == frames.ICMP:
-            self._drop("icmp", "icmp", _dotted(packet.target))
+            self._drops.drop("icmp", "icmp", _dotted(packet.target))
             self._unreachable(packet, PROHIBITED)
         else:
             raise BadFrame("other-protocol")
@@ -244,8 +208,8 @@ class Gateway:
             reply = self._wire.udp(GATEWAY.ip, DNS, datagram.source_port, answer)
             self._outlet.send(reply)
             return
-        code = _UDP_CODES.get(datagram.target_port, "udp")
-        self._drop(code, "udp", _dotted(packet.target), datagram.target_port)
+        code = UDP_CODES.get(datagram.target_port, "udp")
+        self._drops.drop(code, "udp", _dotted(packet.target), datagram.target_port)
         self._unreachable(packet, PORT_UNREACHABLE)
 
     def _unreachable(self, packet: Packet, code: int) -> None:
@@ -326,7 +290,7 @@ class Gateway:
         return stream
 
     def _deny(self, code: str, address: bytes, syn: Segment) -> None:
-        self._drop(code, "tcp", _dotted(address), syn.target_port)
+        self._drops.drop(code, "tcp", _dotted(address), syn.target_port)
         self._reset(address, syn)
 
     def _reset(self, address: bytes, segment: Segment) -> None:
@@ -391,26 +355,8 @@ class Gateway:
         else:
             stream.abort()
 
-    # What is dropped.
-
     def _lost(self) -> None:
         self.counts["link-full"] += 1
-
-    def _drop(self, code: str, protocol: str, address: str = "", port: int | None = None) -> None:
-        self.counts[code] += 1
-        entry = Entry(
-            at=self._wall(),
-            kind="drop",
-            host=address,
-            port=port,
-            verdict="deny",
-            level="absolute",
-            code=code,
-            reason=DROPS[code],
-            address=address,
-            protocol=protocol,
-        )
-        self._log(entry)
 
 
 def _dotted(address: bytes) -> str:
