@@ -7,6 +7,7 @@ VMError
 ├─ FetchFailed   an image did not come from where it lies (a registry, an archive)
 ├─ ImageRefused  an image that is damaged, for another machine, or made to do harm
 ├─ BootFailed    the guest did not answer in time; carries the last lines of its console
+├─ BrokerRefused  the credential broker could not hold what it promises, so it does not start
 ├─ LinkLost      the connection to the guest broke or was refused
 ├─ GuestProtocol the guest sent something that the protocol does not allow
 └─ NotStopped    a machine that could not be ended; blocks everything that follows
@@ -74,6 +75,13 @@ class BootFailed(VMError):
     def __init__(self, message: str, hint: str = "", console: str = "") -> None:
         super().__init__(message, hint)
         self.console = console
+
+
+class BrokerRefused(VMError):
+    """The credential broker could not hold what it promises, so it does not start."""
+
+    code = "broker-refused"
+    way_out = "Read: docs/guide/broker.md"
 
 
 class LinkLost(VMError):
