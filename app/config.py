@@ -3,7 +3,7 @@
 `$XDG_CONFIG_HOME/cloche/config.yaml`:
 
     defaults: {memory: 2048, vcpus: 2, scratch: 20, accel: auto, git: full, exclude: ["*.bin"]}
-    machine: {jail: auto, queue: 600, pool: 16384}
+    machine: {jail: auto, guest: standard, queue: 600, pool: 16384}
     agents:
       mine: {command: [my-agent, --fast], env: {LANG: C.UTF-8}}
     ui: {bell: mark, prefix: ctrl+g, direct_keys: true}
@@ -36,6 +36,9 @@ GIT_MODES = ("none", "full")
 ACCELERATORS = ("auto", "kvm", "tcg")
 JAILS = ("auto", "on", "off")
 """Whether QEMU must be locked up: where the host can, always (else nothing starts), never."""
+
+GUESTS = ("debug", "standard", "strict")
+"""How much the guest's kernel refuses to the agent, least first."""
 
 Bell = Literal["mark", "sound", "off"]
 """What an agent's bell does: a mark at its session, your own terminal's bell besides, nothing."""
@@ -73,7 +76,9 @@ class Defaults:
     exclude: tuple[str, ...] = ()
     """Patterns (gitignore style) that keep paths out of the snapshot."""
     jail: str = "auto"
-    """One of JAILS; in the files it stands at `machine: {jail: …}`, as the next two do."""
+    """One of JAILS; in the files it stands at `machine: {jail: …}`, as the next three do."""
+    guest: str = "standard"
+    """One of GUESTS."""
     queue: int = 600
     """Seconds that a start may wait for memory; 0: it is refused at once."""
     pool: int = 0
@@ -148,39 +153,45 @@ def tighten(defaults: Defaults, workspace: Path) -> Defaults:
         raise document.error(("git",), f"a project may not widen 'git' (now {defaults.git})")
     given = {name: getattr(asked, name) for name in top if name != "exclude"}
     if machine is not None:
-        given["jail"] = _tighter_jail(document, machine, defaults.jail)
+        given |= _tighter_machine(document, machine, defaults)
     return replace(defaults, **given, exclude=(*defaults.exclude, *asked.exclude))
 
 
-def _tighter_jail(document: Document, machine: Any, now: str) -> str:
-    """Return what a project makes of `jail`; it may only demand one."""
-    asked = _jail(document, machine, now)
-    if asked not in ("on", now):
-        raise document.error(("machine", "jail"), f"a project may only set 'jail: on' (now {now})")
-    return asked
+def _tighter_machine(document: Document, value: Any, now: Defaults) -> dict[str, str]:
+    """Return what a project makes of `machine`: it may demand a jail and a stricter guest."""
+    given = mapping(document, ("machine",), value, ("jail", "guest"))
+    jail, guest = _jail(document, given, now.jail), _guest(document, given, now.guest)
+    if jail not in ("on", now.jail):
+        text = f"a project may only set 'jail: on' (now {now.jail})"
+        raise document.error(("machine", "jail"), text)
+    if GUESTS.index(guest) < GUESTS.index(now.guest):
+        text = f"a project may only make 'guest' stricter (now {now.guest})"
+        raise document.error(("machine", "guest"), text)
+    return {"jail": jail, "guest": guest}
 
 
-def _jail(document: Document, value: Any, default: str = "auto") -> str:
-    if value is None:
-        return default
-    given = mapping(document, ("machine",), value, ("jail",))
+def _jail(document: Document, given: dict[str, Any], default: str) -> str:
     if isinstance(given.get("jail"), bool):  # YAML takes a bare `on` or `off` for one
         given["jail"] = "on" if given["jail"] else "off"
     return choice(document, ("machine", "jail"), given, JAILS, default)
+
+
+def _guest(document: Document, given: dict[str, Any], default: str) -> str:
+    return choice(document, ("machine", "guest"), given, GUESTS, default)
 
 
 def _machine(document: Document, value: Any) -> dict[str, Any]:
     """Return what holds for all machines, by its names in `Defaults`."""
     if value is None:
         return {}
-    given = mapping(document, ("machine",), value, ("jail", *MACHINES))
+    given = mapping(document, ("machine",), value, ("jail", "guest", *MACHINES))
     found: dict[str, Any] = {
         name: number(document, ("machine", name), given[name], *MACHINES[name])
         for name in MACHINES
         if name in given
     }
-    jail = {"jail": given["jail"]} if "jail" in given else {}
-    return found | {"jail": _jail(document, jail)}
+    words = {"jail": _jail(document, given, "auto"), "guest": _guest(document, given, "standard")}
+    return found | words
 
 
 def _defaults(document: Document, value: Any, at: Key = ("defaults",)) -> Defaults:
@@ -200,6 +211,7 @@ def _defaults(document: Document, value: Any, at: Key = ("defaults",)) -> Defaul
         git=choice(document, (*at, "git"), given, GIT_MODES, built_in.git),
         exclude=texts(document, (*at, "exclude"), given.get("exclude", [])),
         jail=built_in.jail,
+        guest=built_in.guest,
         queue=built_in.queue,
         pool=built_in.pool,
     )

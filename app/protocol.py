@@ -68,6 +68,8 @@ class SessionInfo(msgspec.Struct, frozen=True):
     """When `state` or `agent_state` last changed, in unix seconds; 0 before the first change."""
     jail: str = ""
     """`on` when QEMU was last started in its jail, `off` when without, empty before a start."""
+    guest: str = "standard"
+    """How much the guest's kernel refuses to the agent: `debug`, `standard` or `strict`."""
     waits: str = ""
     """What a session that is starting waits for (`memory`); `message` says how it looks."""
     sandbox: bool = False

@@ -66,6 +66,7 @@ class Limits(msgspec.Struct, frozen=True):
     git: str = "full"
     exclude: tuple[str, ...] = ()
     jail: str = "auto"
+    guest: str = "standard"
     queue: int = 600
     pool: int = 0
 
@@ -261,6 +262,7 @@ def session_info(record: SessionRecord, state: StateRecord) -> SessionInfo:
         workspace=record.workspace,
         accelerator=state.accelerator,
         jail=state.jail,
+        guest=record.limits.guest,
         waits=state.waits if state.state == "starting" else "",
         created=record.created,
         changes=state.changes,

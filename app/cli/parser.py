@@ -83,6 +83,14 @@ def _sessions(add: Adder) -> None:
         "--image", default="base", metavar="NAME", help="see: cloche image list; default: base"
     )
     run.add_argument(
+        "--guest",
+        choices=("debug", "standard", "strict"),
+        default="",
+        metavar="PROFILE",
+        help="how much the guest's kernel refuses to the agent: debug, standard or strict; "
+        "default: the configuration's",
+    )
+    run.add_argument(
         "--port",
         action="append",
         default=[],

@@ -37,6 +37,7 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
         argv=tuple(arguments.rest or ()),
         ports=tuple(map(parse_forward, arguments.port)),
         image=arguments.image,
+        guest=arguments.guest,
         queue=arguments.queue,
         **_terminal_size(),
     )

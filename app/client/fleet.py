@@ -58,6 +58,8 @@ class StartRequest:
     """Ports of 127.0.0.1 that shall lead to the guest's."""
     image: str = "base"
     """Name of the image that it stands on."""
+    guest: str = ""
+    """One of `app.config.GUESTS`; empty: the configuration's."""
     queue: bool | None = None
     """Whether to wait for memory; None: as the configuration says."""
 
@@ -171,7 +173,8 @@ def _prepare(paths: Paths, request: StartRequest) -> tuple[records.SessionRecord
     config = load_config(paths.config)
     agent = find_agent(config.agents, request.agent)
     workspace = checks.check_workspace(paths, request.workspace)
-    limits = tighten(config.defaults, workspace)
+    asked = replace(config.defaults, guest=request.guest or config.defaults.guest)
+    limits = tighten(asked, workspace)
     limits = replace(limits, queue=patience_s(request.queue, limits.queue))
     check_limits(paths, limits)
     session_id = records.new_id()

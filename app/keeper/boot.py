@@ -155,6 +155,7 @@ class Workshop:
             host_key=identity.host_key_file,
             authorized_keys=identity.authorized_keys,
             now=int(time.time()),
+            profile=self._record.limits.guest,
         )
 
     async def _accelerator(self, image: ImageSet, jail: Jail | None) -> accel.Choice:

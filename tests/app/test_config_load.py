@@ -69,6 +69,7 @@ def test_a_project_has_no_say_in_the_bell(tmp_path: Path) -> None:
         ("ui: {ring: off}\n", 1, "unknown key 'ring'"),
         ("machine: {jail: maybe}\n", 1, "one of auto, on, off"),
         ("machine: {cell: on}\n", 1, "unknown key 'cell'"),
+        ("machine: {guest: lax}\n", 1, "one of debug, standard, strict"),
         ("- a\n", 1, "must stand a mapping"),
     ],
 )
@@ -111,6 +112,17 @@ def test_a_project_may_demand_the_jail(tmp_path: Path, now: str) -> None:
     assert tighten(Defaults(jail=now), tmp_path).jail == now
 
 
+def test_a_guest_is_as_strict_as_the_user_or_the_project_wants(tmp_path: Path) -> None:
+    assert load_config(tmp_path).defaults.guest == "standard"
+    config = load_config(configured(tmp_path, "machine: {guest: debug}\n"))
+    assert config.defaults.guest == "debug"
+    (tmp_path / ".cloche.yaml").write_text("machine: {guest: strict}\n")
+    tight = tighten(config.defaults, tmp_path)
+    assert (tight.guest, tight.jail) == ("strict", "auto")
+    (tmp_path / ".cloche.yaml").write_text("machine: {jail: on}\n")
+    assert tighten(config.defaults, tmp_path).guest == "debug"
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
@@ -121,6 +133,7 @@ def test_a_project_may_demand_the_jail(tmp_path: Path, now: str) -> None:
         ("env: {A: b}\n", "unknown key 'env'"),
         ("machine: {jail: off}\n", "only set 'jail: on'"),
         ("machine: {cell: on}\n", "unknown key 'cell'"),
+        ("machine: {guest: debug}\n", "only make 'guest' stricter (now standard)"),
     ],
 )
 def test_a_project_may_do_nothing_else(tmp_path: Path, text: str, words: str) -> None:

@@ -179,7 +179,9 @@ def template() -> Backing:
     return Backing(scratch_template(PATHS.store, SCRATCH_GIB), "raw")
 
 
-def put_secrets(image: ImageSet, spec: MachineSpec, identity: Identity) -> None:
+def put_secrets(
+    image: ImageSet, spec: MachineSpec, identity: Identity, profile: str = "standard"
+) -> None:
     """Write the initramfs of a session."""
     write_initrd(
         image,
@@ -189,6 +191,7 @@ def put_secrets(image: ImageSet, spec: MachineSpec, identity: Identity) -> None:
         host_key=identity.host_key_file,
         authorized_keys=identity.authorized_keys,
         now=int(time.time()),
+        profile=profile,
     )
 
 
@@ -200,13 +203,15 @@ async def short_folder() -> AsyncGenerator[Path]:
 
 
 @contextlib.asynccontextmanager
-async def cold_vm(image: ImageSet, scratch: Backing | None = None) -> AsyncGenerator[LabVM]:
+async def cold_vm(
+    image: ImageSet, scratch: Backing | None = None, profile: str = "standard"
+) -> AsyncGenerator[LabVM]:
     """Boot a machine from nothing."""
     async with short_folder() as folder:
         identity, below = Identity.new(), scratch or template()
         spec = lab_spec(image, folder, make_workspace(folder), below)
         await create_overlay(folder / "scratch.qcow2", below)
-        put_secrets(image, spec, identity)
+        put_secrets(image, spec, identity, profile)
         machine = await Machine.start(spec)
         async with contextlib.AsyncExitStack() as stack:
             stack.push_async_callback(machine.stop, 2.0)

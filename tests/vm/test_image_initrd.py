@@ -41,9 +41,10 @@ def _content(data: bytes, name: str) -> bytes:
 @needs_cpio
 def test_the_session_is_four_lines_and_two_keys() -> None:
     data = session_cpio(**GOOD)
-    assert _content(data, "session/config") == (
-        b"token=0123456789abcdef0123456789abcdef\nhostname=calm-otter\ntime=1800000000\n"
-    )
+    head = b"token=0123456789abcdef0123456789abcdef\nhostname=calm-otter\ntime=1800000000\n"
+    assert _content(data, "session/config") == head + b"guest=standard\n"
+    strict = session_cpio(**GOOD, profile="strict")
+    assert _content(strict, "session/config") == head + b"guest=strict\n"
     assert _content(data, "session/host_key") == GOOD["host_key"]
     assert _content(data, "session/authorized_keys") == GOOD["authorized_keys"]
     assert b"calm-otter" in _content(data, "session/hosts")
@@ -68,6 +69,8 @@ def test_a_session_with_a_network_card_is_told_its_address() -> None:
         ("hostname", "-a"),
         ("hostname", "a" * 64),
         ("now", -1),
+        ("profile", "lax"),
+        ("profile", ""),
     ],
 )
 def test_what_could_not_be_one_line_is_refused(field: str, value: object) -> None:

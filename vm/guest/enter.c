@@ -113,12 +113,14 @@ static _Noreturn void run(struct plan *p, int holder) {
     write_text("/proc/self/oom_score_adj", p->root ? "0" : "500");
     if (isatty(0) && !p->root && (fchown(0, AGENT_UID, TTY_GID) || fchmod(0, 0620)))
         trouble("terminal");
+    bool refuse = !p->root && is_strict();
     if (setns(holder, CLONE_NEWNS)) trouble("world");
     become(p->root);
     umask(022);
     if (chdir(p->cwd)) trouble(p->cwd);
     syscall(SYS_close_range, 3, ~0u, 0);
     for (int s = 1; s < NSIG; s++) signal(s, SIG_DFL);
+    if (refuse && !refuse_calls()) trouble("profile");
     clearenv(); /* execvp looks in PATH, and the toolkit's means nothing here */
     for (size_t i = 0; i < p->env_n; i++) putenv(p->env[i]);
     execvp(find_program(p->argv[0]), p->argv);

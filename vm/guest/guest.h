@@ -92,6 +92,13 @@ void terminal_reaped(pid_t pid, int status);
 void terminal_wishes(struct pollfd *p);
 void terminal_turn(const struct pollfd *p);
 
+/* harden.c */
+extern bool strict;
+void harden(const char *profile);
+void seal_modules(void);
+bool is_strict(void);
+bool refuse_calls(void);
+
 /* world.c, relay.c, bulk.c, list.c, copy.c, enter.c, hold.c */
 void load_modules(void);
 void mount_own(void);

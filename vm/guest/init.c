@@ -4,7 +4,7 @@
 #define PORT_MS 3000
 
 static struct {
-    char token[HEX_LEN + 1], hostname[65];
+    char token[HEX_LEN + 1], hostname[65], profile[16];
     long long time;
 } session;
 
@@ -14,8 +14,9 @@ static void read_session(void) {
     errno = ENOENT;
     if (read_text("/session/config", text, sizeof text) < 1) fatal("session");
     errno = EINVAL;
-    if (sscanf(text, "token=%32[0-9a-f] hostname=%64[a-z0-9-] time=%lld", session.token,
-               session.hostname, &session.time) != 3 || strlen(session.token) != HEX_LEN)
+    if (sscanf(text, "token=%32[0-9a-f] hostname=%64[a-z0-9-] time=%lld guest=%15[a-z]",
+               session.token, session.hostname, &session.time, session.profile) != 4 ||
+        strlen(session.token) != HEX_LEN)
         fatal("session");
     memset(text, 0, sizeof text);
     if (unlink("/session/config") || sethostname(session.hostname, strlen(session.hostname)))
@@ -38,18 +39,6 @@ static void make_cgroups(void) {
     /* a fork bomb must leave room for what watches it; a kernel without the controller cannot */
     if (write_text(CGROUP "cgroup.subtree_control", "+pids"))
         write_text(CGROUP "agent/pids.max", "8192");
-}
-
-/* Settings that an older or newer kernel may lack are no reason to stop. */
-static void harden(void) {
-    static const char *const settings[][2] = {
-        {"/proc/sys/kernel/dmesg_restrict", "1"},   {"/proc/sys/kernel/kptr_restrict", "2"},
-        {"/proc/sys/kernel/yama/ptrace_scope", "1"}, {"/proc/sys/kernel/perf_event_paranoid", "3"},
-        {"/proc/sys/kernel/sysrq", "0"},             {"/proc/sys/fs/protected_symlinks", "1"},
-        {"/proc/sys/fs/protected_hardlinks", "1"},
-        {"/proc/sys/kernel/unprivileged_bpf_disabled", "2"},
-    };
-    for (size_t i = 0; i < LENGTH(settings); i++) write_text(settings[i][0], settings[i][1]);
 }
 
 static void raise_loopback(void) {
@@ -83,9 +72,10 @@ static _Noreturn void init(void) {
     make_cgroups();
     setenv("PATH", "/bin:/sbin:/usr/bin:/usr/sbin", 1);
     start_sshd(); /* takes a while, so it begins before all else */
-    harden();
+    harden(session.profile);
     raise_loopback();
     load_modules();
+    seal_modules();
     mount_disks();
     pid_t holder = start_world();
     open_port(&control, "cloche.control");

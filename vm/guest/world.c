@@ -14,8 +14,11 @@
 struct mounting { const char *from, *to, *type; unsigned long flags; const char *options; };
 
 static void mount_all(const struct mounting *m, size_t n) {
-    for (; n--; m++)
-        if (mount(m->from, m->to, m->type, m->flags, m->options)) fatal(m->to);
+    for (; n--; m++) {
+        bool tmpfs = m->type && !strcmp(m->type, "tmpfs");
+        unsigned long flags = m->flags | (tmpfs && strict ? MS_NOEXEC : 0);
+        if (mount(m->from, m->to, m->type, flags, m->options)) fatal(m->to);
+    }
 }
 
 /* /modules/order: `WHEN FILE` a line, each after all that it depends on. WHEN is `-` for always,
@@ -73,6 +76,13 @@ static void make_folder(const char *path, mode_t mode, uid_t owner) {
         fatal(path);
 }
 
+/* An image may leave root's home open to all. */
+static void close_home(void) {
+    struct stat st;
+    bool open_home = !lstat("/world/root", &st) && S_ISDIR(st.st_mode) && st.st_mode & 077;
+    if (open_home && chmod("/world/root", 0700)) fatal("/world/root");
+}
+
 void mount_disks(void) {
     static const struct mounting layers[] = {
         {"world", "/world", "overlay", PLAIN, OVERLAY("/base", "/scratch/root")},
@@ -91,6 +101,7 @@ void mount_disks(void) {
     make_folder("/scratch/ws/work", 0700, 0);
     make_folder(WORKSPACE_UPPER, 0755, AGENT_UID);
     mount_all(layers, LENGTH(layers));
+    close_home();
     make_folder("/world/run/user", 0755, 0);
     make_folder("/world/run/user/1000", 0700, AGENT_UID);
 }
@@ -107,7 +118,8 @@ static void furnish(void) {
         {NULL, "/world/dev", NULL, NODES, NULL},
         {"/session/hosts", "/world/etc/hosts", NULL, MS_BIND, NULL},
         {"/session/hostname", "/world/etc/hostname", NULL, MS_BIND, NULL},
-        {"proc", "/world/proc", "proc", BARE, NULL},
+        /* of processes that are not its own the agent sees nothing; group 0, root's, sees all */
+        {"proc", "/world/proc", "proc", BARE, "hidepid=2,gid=0"},
         {"/world/proc/sys", "/world/proc/sys", NULL, MS_BIND, NULL},
         {NULL, "/world/proc/sys", NULL, COVER, NULL},
         {"/world/proc/sysrq-trigger", "/world/proc/sysrq-trigger", NULL, MS_BIND, NULL},

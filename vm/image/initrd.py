@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
     from vm.image.store import ImageSet
 
+PROFILES = ("debug", "standard", "strict")
+"""How much the guest's kernel refuses to the agent, least first; see vm/guest/harden.c."""
+
 _TOKEN = re.compile(r"[0-9a-f]{32}")
 _HOSTS = "127.0.0.1 localhost\n127.0.1.1 {}\n::1 localhost ip6-localhost\n"
 _NET = b"%s %s %s\n" % tuple(str(IPv4Address(ip)).encode() for ip in (GUEST.ip, MASK, GATEWAY.ip))
@@ -34,14 +37,15 @@ def session_cpio(
     authorized_keys: bytes,
     now: int,
     network: bool = False,
+    profile: str = "standard",
 ) -> bytes:
     """Return the uncompressed newc archive of `/session`: config, keys, hosts and hostname.
 
     With `network` also the address of the machine's network card, which it has then.
 
     `token` is the links' secret, 32 lower-case hex digits; `host_key` an OpenSSH private key;
-    `authorized_keys` lines as sshd reads them; `now` unix seconds. Raises ValueError for anything
-    that could not be one `key=value` line.
+    `authorized_keys` lines as sshd reads them; `now` unix seconds; `profile` one of PROFILES.
+    Raises ValueError for anything that could not be one `key=value` line.
     """
     if not _TOKEN.fullmatch(token):
         raise ValueError("a link token is 32 lower-case hex digits")
@@ -49,7 +53,9 @@ def session_cpio(
         raise ValueError(f"{hostname!r} is no host name")
     if now < 0:
         raise ValueError("the time of a session is after 1970")
-    config = f"token={token}\nhostname={hostname}\ntime={now}\n".encode()
+    if profile not in PROFILES:
+        raise ValueError(f"{profile!r} is no profile of the guest")
+    config = f"token={token}\nhostname={hostname}\ntime={now}\nguest={profile}\n".encode()
     return cpio.archive(
         [
             # sshd reads the public keys as the user who logs in, so the folder can be passed
@@ -75,6 +81,7 @@ def write_initrd(
     authorized_keys: bytes,
     now: int,
     network: bool = False,
+    profile: str = "standard",
 ) -> None:
     """Write toolkit plus session cpio to `dest` (mode 0600), replacing it atomically.
 
@@ -87,6 +94,7 @@ def write_initrd(
         authorized_keys=authorized_keys,
         now=now,
         network=network,
+        profile=profile,
     )
     with one_sentence(f"Writing {dest}"):
         handle, name = tempfile.mkstemp(prefix=".initrd-", dir=dest.parent)
