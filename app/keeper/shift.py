@@ -11,6 +11,7 @@ from app.errors import AppError, app_error, is_full, naming
 from app.keeper.agent_terminal import AgentTerminal
 from app.keeper.attention import Attention
 from app.keeper.forwards import Forwards
+from app.keeper.guest_clock import GuestClock
 from app.keeper.pulse import Pulse
 from app.keeper.room import Room
 from app.keeper.threads import end_tasks
@@ -59,6 +60,7 @@ class Shift:
         self._pane = pane
         self.room = Room(ledger, engine.machine)
         self.pulse = Pulse(ledger, engine.machine, self.room)
+        self.clock = GuestClock(engine.links, engine.machine, lambda: self.still)
         self.forwards = Forwards(ledger.folder, engine.links)
         self._terminal = terminal
         asked = time.monotonic() if ledger.state.agent_state == "waiting" else 0.0
@@ -68,6 +70,7 @@ class Shift:
 
     async def start_agent(self) -> None:
         """Start the agent in a machine that has just booted."""
+        await self.clock.try_to_set()  # before the agent looks at it
         await self.agent.start()
         reached("boot.agent")
         self._ledger.change(
@@ -80,6 +83,7 @@ class Shift:
         jobs = (
             self.room.watch(),
             self.pulse.watch(),
+            self.clock.watch(),
             self._mirror(),
             self._carry(adopted),
             self.forwards.restore(),

@@ -11,11 +11,13 @@ import signal
 import socket
 import time
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import asyncssh
 import pytest
 
+from app.keeper import guest_clock
+from app.keeper.guest_clock import GuestClock
 from tests.e2e import vmlab
 from vm.errors import BootFailed, LinkLost
 from vm.machine import checkpoint, ssh
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
     from pathlib import Path
 
+    from app.keeper.links import Links
     from vm.image.store import ImageSet
     from vm.machine.spec import Disk
 
@@ -462,3 +465,50 @@ async def test_a_missing_workspace_disk_shows_the_console(guest_image: ImageSet)
             with pytest.raises(BootFailed) as caught:
                 await boot(vm, identity, 30.0)
     assert "ws0" in caught.value.console
+
+
+class VmLinks:
+    """What a keeper's links are, of a lab machine."""
+
+    def __init__(self, vm: LabVM) -> None:
+        self._vm = vm
+        self.bulk_lock = asyncio.Lock()
+
+    async def bulk(self) -> BulkClient:
+        return await self._vm.bulk()
+
+
+async def _off_by(vm: LabVM) -> float:
+    """Return by how many seconds the guest's clock is certainly wrong, however long asking took."""
+    before = time.time()
+    then = float(await vm.sh("date +%s.%N"))
+    return max(0.0, before - then, then - time.time())
+
+
+async def test_the_clock_is_right_after_a_pause(
+    forked_vm: LabVM, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(guest_clock, "AGAIN_S", 1e6)
+    monkeypatch.setattr(guest_clock, "LOOK_S", 1e6)
+    links, machine = VmLinks(forked_vm), forked_vm.machine
+    news = machine.qmp.events("RESUME")
+
+    async def pause() -> None:
+        await machine.pause()
+        await asyncio.sleep(4.0)  # the time by which a clock that nobody sets is late
+        await machine.resume()
+        async with asyncio.timeout(30):
+            assert (await anext(news))[0] == "RESUME"
+
+    await pause()
+    assert await _off_by(forked_vm) > 2.0
+    clock = GuestClock(cast("Links", links), machine, lambda: False)
+    watching = asyncio.create_task(clock.watch())
+    async with asyncio.timeout(60):
+        while await _off_by(forked_vm) > 1.0:
+            assert not watching.done()
+        await pause()
+        while await _off_by(forked_vm) > 1.0:
+            assert not watching.done()
+    watching.cancel()
+    await asyncio.gather(watching, return_exceptions=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import time
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -71,6 +72,9 @@ def test_a_keeper_that_is_killed_loses_nothing_and_records_nothing_twice(
     words = ("run", "counter", "--detach", "--workspace", str(workspace))
     session = world.json(*words)["session"]
     world.wait_for(session, "state", "running")
+    before = time.time()
+    then = float(world.run("exec", session, "--", "date", "+%s.%N").stdout)
+    assert before - 1 < then < time.time() + 1, "the guest's clock is wrong after its boot"
     folder = world.paths.session(session)
     while not lines(world, session, "a"):  # it prints at speed, and dies in the middle of it
         assert world.keeper(session)
