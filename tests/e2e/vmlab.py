@@ -191,6 +191,7 @@ def put_secrets(
         host_key=identity.host_key_file,
         authorized_keys=identity.authorized_keys,
         now=int(time.time()),
+        network=spec.network,
         profile=profile,
     )
 
@@ -204,12 +205,17 @@ async def short_folder() -> AsyncGenerator[Path]:
 
 @contextlib.asynccontextmanager
 async def cold_vm(
-    image: ImageSet, scratch: Backing | None = None, profile: str = "standard"
+    image: ImageSet,
+    scratch: Backing | None = None,
+    profile: str = "standard",
+    *,
+    network: bool = False,
 ) -> AsyncGenerator[LabVM]:
     """Boot a machine from nothing."""
     async with short_folder() as folder:
         identity, below = Identity.new(), scratch or template()
         spec = lab_spec(image, folder, make_workspace(folder), below)
+        spec = replace(spec, network=network)
         await create_overlay(folder / "scratch.qcow2", below)
         put_secrets(image, spec, identity, profile)
         machine = await Machine.start(spec)

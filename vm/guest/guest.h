@@ -92,6 +92,10 @@ void terminal_reaped(pid_t pid, int status);
 void terminal_wishes(struct pollfd *p);
 void terminal_turn(const struct pollfd *p);
 
+/* net.c */
+void raise_network(void);
+void name_server(void);
+
 /* harden.c */
 extern bool strict;
 void harden(const char *profile);

@@ -76,6 +76,7 @@ static _Noreturn void init(void) {
     raise_loopback();
     load_modules();
     seal_modules();
+    raise_network();
     mount_disks();
     pid_t holder = start_world();
     open_port(&control, "cloche.control");

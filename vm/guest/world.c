@@ -132,6 +132,7 @@ static void furnish(void) {
         if (umount2(unseen[i], MNT_DETACH)) fatal(unseen[i]); /* overlays keep what they need */
     if (chdir("/world") || mount("/world", "/", NULL, MS_MOVE, NULL) || chroot(".") || chdir("/"))
         fatal("world");
+    name_server();
 }
 
 static _Noreturn void hold_world(void) {

@@ -1,0 +1,62 @@
+/* The network card, if the session has one: its address, the way out, and the name server. */
+#include "guest.h"
+
+#include <arpa/inet.h>
+#include <net/route.h>
+
+#define CARD "eth0"
+#define CARD_MS 3000
+
+static struct { char own[16], mask[16], gateway[16]; } net;
+
+static struct sockaddr address(const char *dotted) {
+    struct sockaddr_in in = {.sin_family = AF_INET};
+    struct sockaddr plain;
+    if (inet_pton(AF_INET, dotted, &in.sin_addr) != 1) fatal("/session/net");
+    memcpy(&plain, &in, sizeof plain);
+    return plain;
+}
+
+static void set(int fd, unsigned long what, const char *dotted) {
+    struct ifreq r = {.ifr_name = CARD, .ifr_addr = address(dotted)};
+    if (ioctl(fd, what, &r)) fatal(CARD);
+}
+
+/* The driver was loaded a moment ago. Its MTU is the card's own. */
+static void raise_card(int fd) {
+    struct ifreq r = {.ifr_name = CARD};
+    for (int64_t end = now_ms() + CARD_MS; ioctl(fd, SIOCGIFFLAGS, &r); nap_ms(2))
+        if (now_ms() > end) fatal(CARD);
+    set(fd, SIOCSIFADDR, net.own);
+    set(fd, SIOCSIFNETMASK, net.mask);
+    r.ifr_flags = IFF_UP | IFF_RUNNING;
+    if (ioctl(fd, SIOCSIFFLAGS, &r)) fatal(CARD);
+}
+
+/* /session/net: `address mask gateway`. A session without it has no network. */
+void raise_network(void) {
+    char text[128];
+    if (read_text("/session/net", text, sizeof text) < 1) return;
+    errno = EINVAL;
+    if (sscanf(text, "%15[0-9.] %15[0-9.] %15[0-9.]", net.own, net.mask, net.gateway) != 3)
+        fatal("/session/net");
+    /* nothing answers to IPv6, and waiting for that would hold up whoever tries it first */
+    write_text("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1");
+    write_text("/proc/sys/net/ipv6/conf/" CARD "/disable_ipv6", "1");
+    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (fd < 0) fatal(CARD);
+    raise_card(fd);
+    struct rtentry route = {.rt_dst = address("0.0.0.0"), .rt_genmask = address("0.0.0.0"),
+                            .rt_gateway = address(net.gateway), .rt_flags = RTF_UP | RTF_GATEWAY};
+    if (ioctl(fd, SIOCADDRT, &route)) fatal("route");
+    close(fd);
+}
+
+/* Called in the world's own root, so that no link of an image leads out of it. */
+void name_server(void) {
+    if (!*net.gateway) return;
+    unlink("/etc/resolv.conf");
+    int fd = open("/etc/resolv.conf", O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+    if (fd < 0 || dprintf(fd, "nameserver %s\n", net.gateway) < 0) fatal("/etc/resolv.conf");
+    close(fd);
+}
