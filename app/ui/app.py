@@ -15,7 +15,9 @@ from app.errors import AppError
 from app.prefix import DEFAULT as DEFAULT_PREFIX
 from app.prefix import prefix_name
 from app.services.colours import Colours
+from app.services.egress_rules import NoEgress
 from app.services.layouts import NoLayouts
+from app.ui.egress_screen import EgressScreen
 from app.ui.ending import ended_by_signals
 from app.ui.failures import told
 from app.ui.fleet_screen import FleetScreen
@@ -45,6 +47,7 @@ if TYPE_CHECKING:
     from app.config import Bell
     from app.paths import Paths
     from app.protocol import SessionInfo
+    from app.services.egress_rules import EgressPort
     from app.services.layouts import LayoutsPort
     from app.services.ports import FleetPort
     from app.ui.terminals import Terminals
@@ -66,7 +69,12 @@ class ClocheApp(App[None], inherit_bindings=False):
     """
 
     TITLE = "cloche"
-    CSS_PATH: ClassVar[CSSPathType | None] = ["shared.tcss", "fleet.tcss", "review.tcss"]
+    CSS_PATH: ClassVar[CSSPathType | None] = [
+        "shared.tcss",
+        "fleet.tcss",
+        "review.tcss",
+        "egress.tcss",
+    ]
     ESCAPE_TO_MINIMIZE = False
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("f1", "help", "help", show=False, id="app.help-f1"),
@@ -89,12 +97,14 @@ class ClocheApp(App[None], inherit_bindings=False):
         prefix: str = DEFAULT_PREFIX,
         direct_keys: bool = True,
         layouts: LayoutsPort | None = None,
+        egress: EgressPort | None = None,
     ) -> None:
         super().__init__()
         self.workspace = workspace
         self.fleet = fleet
         self.terminals = terminals
         self.layouts: LayoutsPort = layouts or NoLayouts()
+        self.egress: EgressPort = egress or NoEgress()
         self.glyphs = glyphs
         self.bell_wish = bell
         """What an agent's bell does."""
@@ -206,6 +216,10 @@ class ClocheApp(App[None], inherit_bindings=False):
         """Go through the changes of a session."""
         self.push_screen(ReviewScreen(self.glyphs, session_id))
 
+    def action_egress(self) -> None:
+        """Show what the agents reached and tried to reach."""
+        self.push_screen(EgressScreen(self.glyphs))
+
     def action_help(self) -> None:
         """Show every key."""
         if not isinstance(self.screen, HelpScreen):
@@ -263,6 +277,7 @@ def run_workstation(workspace: Path, *, paths: Paths | None = None) -> int:
         )
     from app.config import load_config
     from app.paths import Paths as RealPaths
+    from app.services.egress_rules import LocalEgress
     from app.services.layouts import Layouts
     from app.services.local import LocalFleet
     from app.ui.live_terminals import LiveTerminals
@@ -277,6 +292,7 @@ def run_workstation(workspace: Path, *, paths: Paths | None = None) -> int:
         glyphs=glyphs_of_environment(),
         theme=palette.name,
         layouts=Layouts(found.state / "layouts"),
+        egress=LocalEgress(found),
         bell=ui.bell,
         prefix=ui.prefix,
         direct_keys=ui.direct_keys,

@@ -47,6 +47,13 @@ FLEET_BINDINGS: list[BindingType] = [
         id="fleet.answer",
     ),
     Binding(
+        "E",
+        "app.egress",
+        "egress",
+        tooltip="What the agents reached and tried to reach",
+        id="fleet.egress",
+    ),
+    Binding(
         "right_square_bracket",
         "paste_copied",
         "paste",

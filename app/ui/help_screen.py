@@ -44,7 +44,8 @@ class HelpScreen(ModalScreen[None]):
     def compose(self) -> ComposeResult:
         """Yield the groups, and what the signs mean."""
         groups = key_groups(self.prefix)
-        first = "Review" if self.below.__name__ == "ReviewScreen" else "Fleet"
+        firsts = {"ReviewScreen": "Review", "EgressScreen": "Egress"}
+        first = firsts.get(self.below.__name__, "Fleet")
         ordered = sorted(groups, key=lambda group: group.title != first)
         with Vertical(classes="dialog -wide"):
             yield Static("Keys", classes="dialog-title", markup=False)

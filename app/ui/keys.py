@@ -80,6 +80,8 @@ def bindings_of(cls: type[DOMNode]) -> list[BindingType]:
 def key_groups(prefix: str = DEFAULT) -> tuple[KeyGroup, ...]:
     """Return every group, in the order in which people meet them, with the user's own prefix."""
     from app.ui.dialogs import MergedDialog, MergeDialog, NewSessionDialog
+    from app.ui.egress_dialog import RuleDialog
+    from app.ui.egress_screen import EgressScreen
     from app.ui.error_dialog import ErrorDialog
     from app.ui.fleet_screen import FleetScreen
     from app.ui.review_screen import ReviewScreen
@@ -88,12 +90,16 @@ def key_groups(prefix: str = DEFAULT) -> tuple[KeyGroup, ...]:
     from widgets.file_list import FileList
     from widgets.line_bar import LineBar
     from widgets.line_list import LineList
+    from widgets.log_table import LogTable
 
     places: tuple[tuple[str, type[DOMNode]], ...] = (
         ("Everywhere", WorkScreen),
         ("Fleet", FleetScreen),
         ("Review", ReviewScreen),
         ("Diff", DiffPane),
+        ("Egress", EgressScreen),
+        ("Rows of the egress log", LogTable),
+        ("Rule for a host", RuleDialog),
         ("Lists", LineList),
         ("List of files", FileList),
         ("Filter and find", LineBar),

@@ -1,0 +1,192 @@
+"""The egress log as a person uses it: keys, mouse, filters, rules, and hostile names."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from app.errors import AppError
+from app.ui.egress_dialog import RuleDialog
+from app.ui.egress_screen import EgressScreen
+from tests.doubles.egress import AT, typical
+from tests.doubles.pilots import press, press_later, screen_text, settle, until
+from tests.doubles.scenes import workstation
+from vm.egress.kinds import Entry
+
+if TYPE_CHECKING:
+    from textual.pilot import Pilot
+
+    from app.ui.app import ClocheApp
+    from tests.doubles.egress import FakeEgress
+
+SIZE = (120, 36)
+
+
+def log_app() -> tuple[ClocheApp, FakeEgress]:
+    """Return an application with a log."""
+    app, _, _ = workstation()
+    egress = typical()
+    app.egress = egress
+    return app, egress
+
+
+async def opened(pilot: Pilot[None], rows: int = 7) -> EgressScreen:
+    """Open the log and wait for its rows."""
+    await settle(pilot)
+    await press(pilot, "E")
+    screen = pilot.app.screen
+    assert isinstance(screen, EgressScreen)
+    await until(pilot, lambda: screen.rows.view.total >= rows)
+    screen.show_rows()
+    await settle(pilot)
+    return screen
+
+
+def current(screen: EgressScreen) -> str:
+    """Return the host under the cursor."""
+    row = screen.rows.current
+    return "" if row is None else row.host
+
+
+async def test_rows_come_in_and_show_who_what_and_why() -> None:
+    app, _ = log_app()
+    async with app.run_test(size=SIZE) as pilot:
+        await opened(pilot)
+        lines = screen_text(pilot).splitlines()
+        ask = next(line for line in lines if "pkgs.example:443" in line)
+        assert "◆ ask" in ask
+        assert "add-tests" in ask
+        api = next(line for line in lines if "api.models.example:443" in line)
+        assert "✓ allow" in api
+        assert "18k" in api
+        assert "240k" in api
+        assert any("✗ deny" in line and "10.0.0.5:5432" in line for line in lines)
+        assert any("(12 times)" in line for line in lines)
+
+
+async def test_what_a_guest_calls_a_host_is_never_obeyed() -> None:
+    app, _ = log_app()
+    async with app.run_test(size=(200, 60)) as pilot:
+        screen = await opened(pilot)
+        await press(pilot, "j", "enter")
+        assert "EVIL" in current(screen)
+        text = screen_text(pilot)
+        assert "[bold]" in text
+        assert not set(text) & {"\x1b", "\x07", "\u202e"}
+        await press(pilot, "a")
+        assert not set(screen_text(pilot)) & {"\x1b", "\x07", "\u202e"}
+
+
+async def test_filters_by_verdict_agent_and_text_join() -> None:
+    app, _ = log_app()
+    async with app.run_test(size=SIZE) as pilot:
+        screen = await opened(pilot)
+        await press(pilot, "v")
+        await until(pilot, lambda: not screen.rows.view.filtering)
+        assert screen.rows.count() == 3
+        await press(pilot, "s")
+        assert screen.rows.count() == 0
+        assert "nothing here" in screen_text(pilot)
+        await press(pilot, "s", "slash", *"TELE", "enter")
+        assert screen.rows.count() == 1
+        assert current(screen) == "telemetry.example"
+        await press(pilot, "slash", "escape")
+        assert screen.rows.count() == 3
+
+
+async def test_one_line_a_host_with_totals() -> None:
+    app, _ = log_app()
+    async with app.run_test(size=(80, 24)) as pilot:
+        screen = await opened(pilot)
+        await press(pilot, "b")
+        assert screen.rows.count() == 6
+        line = next(x for x in screen_text(pilot).splitlines() if "api.models.example" in x)
+        assert line.split()[-5:] == ["1", "1", "0", "18k", "240k"]
+        await press(pilot, "b")
+        assert screen.rows.count() == 7
+
+
+async def test_the_place_is_kept_and_what_came_is_counted() -> None:
+    app, egress = log_app()
+    async with app.run_test(size=(80, 24)) as pilot:
+        screen = await opened(pilot)
+        await press(pilot, "j", "j", "j")
+        host = current(screen)
+        rows = [Entry(AT, "open", f"n{n}.example", 443, "deny") for n in range(50)]
+        egress.put("s1", *rows)
+        await until(pilot, lambda: screen.rows.view.total == 57)
+        await until(pilot, lambda: "50 new" in screen_text(pilot))
+        assert current(screen) == host
+        await press(pilot, "g")
+        assert current(screen) == "n49.example"
+        assert "new (g)" not in screen_text(pilot)
+        egress.put("s1", Entry(AT, "open", "last.example", 443, "deny"))
+        await until(pilot, lambda: current(screen) == "last.example")
+
+
+async def test_a_rule_is_shown_exactly_and_written_as_shown() -> None:
+    app, egress = log_app()
+    async with app.run_test(size=(80, 24)) as pilot:
+        screen = await opened(pilot)
+        await press(pilot, "a")
+        assert isinstance(app.screen, RuleDialog)
+        assert "allow pkgs.example:443 in this session" in screen_text(pilot)
+        app.screen._counts_from = float("inf")  # pyright: ignore[reportPrivateUsage]
+        await press(pilot, "enter")
+        assert isinstance(app.screen, RuleDialog)
+        app.screen._counts_from = 0.0  # pyright: ignore[reportPrivateUsage]
+        await press_later(pilot, "enter")
+        await until(pilot, lambda: bool(egress.written))
+        assert egress.written == [("s2", "allow pkgs.example:443 in this session")]
+        await until(pilot, lambda: screen.notice is not None)
+        assert screen.notice is not None
+        assert "written" in screen.notice.text
+
+
+async def test_deny_for_always_and_a_rule_that_is_refused() -> None:
+    app, egress = log_app()
+    egress.refuse = AppError("not-effective", "It would never take effect.", "Narrow it")
+    async with app.run_test(size=SIZE) as pilot:
+        screen = await opened(pilot)
+        await press(pilot, "d", "G")
+        assert "deny pkgs.example in every session" in screen_text(pilot)
+        await press_later(pilot, "enter")
+        await until(pilot, lambda: screen.notice is not None)
+        assert screen.notice is not None
+        assert screen.notice.text == "It would never take effect."
+        assert egress.written == []
+
+
+async def test_what_cannot_be_widened_says_so_and_escape_writes_nothing() -> None:
+    app, egress = log_app()
+    async with app.run_test(size=SIZE) as pilot:
+        screen = await opened(pilot)
+        await press(pilot, "j", "j", "j", "j", "w")
+        assert screen.notice is not None
+        assert "cannot be widened" in screen.notice.text
+        await press(pilot, "escape", "d", "escape")
+        assert app.screen is screen
+        assert egress.written == []
+
+
+async def test_the_mouse_selects_opens_and_scrolls() -> None:
+    app, egress = log_app()
+    async with app.run_test(size=(80, 24)) as pilot:
+        screen = await opened(pilot)
+        rows = [Entry(AT, "open", f"n{n}.example", 443, "deny") for n in range(50)]
+        egress.put("s1", *rows)
+        await until(pilot, lambda: screen.rows.view.total == 57)
+        await pilot.click("#log", offset=(10, 3))
+        assert current(screen) == "n47.example"
+        await pilot.click("#log", offset=(10, 3), times=2)
+        await settle(pilot)
+        assert screen.has_class("-details")
+
+
+async def test_an_empty_log_says_what_will_stand_there_and_q_leaves() -> None:
+    app, _, _ = workstation()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await settle(pilot)
+        await press(pilot, "E")
+        assert "no agent used the network yet" in screen_text(pilot)
+        await press(pilot, "q")
+        assert not isinstance(app.screen, EgressScreen)
