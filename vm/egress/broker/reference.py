@@ -102,9 +102,11 @@ def _from_file(path: Path, workspaces: Sequence[Path]) -> bytes:
     except OSError as error:
         hint = f"ls -l {shlex.quote(str(path))}"
         raise BrokerRefused(f"{path} cannot be read: {error.strerror}.", hint) from None
-    with open(fd, "rb") as file:
+    try:
         _check_file(path, os.fstat(fd))
-        return file.read(MAX_BYTES + 3)
+        return os.read(fd, MAX_BYTES + 3)
+    finally:
+        os.close(fd)
 
 
 def _check_file(path: Path, facts: os.stat_result) -> None:

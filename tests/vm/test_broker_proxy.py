@@ -1,0 +1,276 @@
+"""The broker between a guest and a service with real TLS."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.vm.broker_lab import CANARY, WAIT_S, Upstream, body
+from vm.egress.broker.meter import Caps, Totals
+from vm.egress.broker.pipes import Limits
+from vm.egress.broker.trust import bundle, context
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+async def hello(head: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nSet-Cookie: a=b\r\n\r\nhello")
+    await writer.drain()
+
+
+async def test_the_service_gets_the_key_and_the_guest_never_does(tmp_path: Path) -> None:
+    async with Upstream(tmp_path, hello) as upstream:
+        lab = upstream.lab()
+        cookie = "Cookie: x=y"
+        answer = await lab.ask(lab.head("GET /v1/models?limit=2", cookie, "Accept-Encoding: gzip"))
+    assert answer.startswith(b"HTTP/1.1 200")
+    assert body(answer) == b"hello"
+    assert b"cookie" not in answer.lower()
+    (head,) = upstream.heads
+    assert head.startswith(
+        b"GET /v1/models?limit=2 HTTP/1.1\r\nHost: api.lab.example\r\n".replace(
+            b"Host", head.split(b"\r\n")[1][:4]
+        )
+    )
+    assert f"Bearer {CANARY}".encode() in head
+    assert b"accept-encoding: identity" in head.lower()
+    assert b"gzip" not in head
+    assert lab.held.placeholder.encode() not in head
+    assert CANARY not in repr((lab.records, lab.held, lab.broker.__dict__))
+    assert lab.records[0].path == "/v1/models"
+
+
+async def test_two_requests_use_one_connection(tmp_path: Path) -> None:
+    async with Upstream(tmp_path, hello) as upstream:
+        lab = upstream.lab()
+        answer = await lab.ask(lab.head("GET /v1/a") + lab.head("GET /v1/b"))
+    assert answer.count(b"hello") == 2
+    assert [record.path for record in lab.records] == ["/v1/a", "/v1/b"]
+
+
+REFUSED = [
+    ("no-placeholder", "GET /v1/a", ["X-Auth: none"], False),
+    ("foreign-credential", "GET /v1/a", ["Authorization: Bearer sk-of-somebody"], False),
+    ("foreign-credential", "GET /v1/a", ["X-Api-Key: sk-of-somebody"], True),
+    ("foreign-credential", "GET /v1/a", ["Authorization: Bearer second"], True),
+    ("upgrade", "GET /v1/a", ["Upgrade: websocket", "Connection: upgrade"], True),
+    ("not-allowed", "DELETE /v1/a", [], True),
+    ("not-allowed", "GET /v2/a", [], True),
+    ("not-allowed", "TRACE /v1/a", [], True),
+    ("credential-in-query", "GET /v1/a?key=1", [], True),
+    ("credential-in-query", "GET /v1/a?k%65y=1", [], True),
+    ("target-not-plain", "GET /v1/../admin", [], True),
+    ("target-not-plain", "GET /v1/%2e%2e/admin", [], True),
+    ("target-not-plain", "GET /v1/%252e/admin", [], True),
+    ("target-not-plain", "GET /v1//a", [], True),
+    ("target-not-plain", "GET /v1/a;b", [], True),
+    ("target-not-plain", "GET http://api.lab.example/v1/a", [], True),
+    ("http-two-lengths", "POST /v1/a", ["Content-Length: 1", "Transfer-Encoding: chunked"], True),
+    ("http-two-lengths", "POST /v1/a", ["Content-Length: 1", "Content-Length: 1"], True),
+    ("not-http", "GET /v1/a", ["X-Fold: a\r\n b"], True),
+    ("not-http", "GET /v1/a", ["X-Bare: a\nX-Api-Key: b"], True),
+    ("not-http", "GET /v1/a", ["X-Space : a"], True),
+    ("not-http", "POST /v1/a", ["Transfer-Encoding: gzip, chunked"], True),
+    ("not-http", "POST /v1/a", ["Content-Length: -1"], True),
+    ("host-mismatch", "GET /v1/a", ["Host: other.example"], True),
+    ("too-large", "POST /v1/a", ["Content-Length: 99999999999"], True),
+    ("head-too-large", "GET /v1/a", ["X-Big: " + "a" * 70_000], True),
+    ("head-too-large", "GET /v1/a", [f"X-{n}: a" for n in range(200)], True),
+]
+
+
+@pytest.mark.parametrize(("code", "line", "headers", "auth"), REFUSED)
+async def test_what_is_not_meant_is_refused_before_the_service_is_asked(
+    tmp_path: Path, code: str, line: str, headers: list[str], auth: bool
+) -> None:
+    async with Upstream(tmp_path, hello) as upstream:
+        lab = upstream.lab()
+        answer = await lab.ask(lab.head(line, *headers, auth=auth))
+    error = json.loads(body(answer))["error"]
+    assert (error["code"], error["retry"]) == (code, False)
+    assert upstream.heads == []
+    assert [record.code for record in lab.records] == [code]
+
+
+async def test_a_redirect_is_passed_back_and_not_followed(tmp_path: Path) -> None:
+    async def away(_: bytes, __: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        where = f"https://evil.example/?k={CANARY}".encode()
+        writer.write(b"HTTP/1.1 302 Found\r\nLocation: " + where + b"\r\nContent-Length: 0\r\n\r\n")
+
+    async with Upstream(tmp_path, away) as upstream:
+        lab = upstream.lab()
+        answer = await lab.ask(lab.head("GET /v1/a"))
+    assert b"302" in answer
+    assert b"https://evil.example/?k=***" in answer
+    assert CANARY.encode() not in answer
+    assert len(upstream.heads) == 1
+
+
+async def test_an_echoed_key_is_taken_out_across_pieces(tmp_path: Path) -> None:
+    async def echo(head: bytes, _: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        text = head + b"|" + base64.b64encode(b"x" + CANARY.encode())
+        writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+        for byte in text:
+            writer.write(b"1\r\n%c\r\n" % byte)
+            await writer.drain()
+        writer.write(b"0\r\n\r\n")
+
+    async with Upstream(tmp_path, echo) as upstream:
+        lab = upstream.lab()
+        answer = await lab.ask(lab.head("GET /v1/a"))
+    assert answer.startswith(b"HTTP/1.1 200")
+    assert CANARY.encode() not in answer.replace(b"\r\n1\r\n", b"")
+    assert lab.records[0].scrubbed >= 2
+
+
+async def test_an_answer_in_another_coding_is_refused(tmp_path: Path) -> None:
+    async def coded(_: bytes, __: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Encoding: br\r\nContent-Length: 1\r\n\r\nx")
+
+    async with Upstream(tmp_path, coded) as upstream:
+        answer = await (lab := upstream.lab()).ask(lab.head("GET /v1/a"))
+    assert json.loads(body(answer))["error"]["code"] == "encoded-answer"
+
+
+async def test_each_event_arrives_before_the_next_is_made(tmp_path: Path) -> None:
+    go = asyncio.Event()
+
+    async def events(_: bytes, __: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n")
+        for number in range(20):
+            writer.write(b"data: %d s\n\n" % number)
+            await writer.drain()
+            await go.wait()
+            go.clear()
+
+    async with Upstream(tmp_path, events) as upstream:
+        lab = upstream.lab()
+        reader, writer = await lab.guest()
+        writer.write(lab.head("GET /v1/a"))
+        async with asyncio.timeout(WAIT_S):
+            for number in range(20):
+                await reader.readuntil(b"data: %d s\n\n" % number)
+                go.set()
+        writer.close()
+
+
+async def test_a_service_of_another_name_is_not_believed(tmp_path: Path) -> None:
+    async with Upstream(tmp_path, hello, host="other.example") as upstream:
+        answer = await (lab := upstream.lab()).ask(lab.head("GET /v1/a"))
+    assert json.loads(body(answer))["error"]["code"] == "upstream-tls"
+    assert upstream.heads == []
+
+
+async def test_a_body_passes_with_an_invitation_and_in_chunks(tmp_path: Path) -> None:
+    got: list[bytes] = []
+
+    async def take(head: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        assert b"expect" not in head.lower()
+        got.append(await reader.readuntil(b"0\r\n\r\n"))
+        await hello(head, reader, writer)
+
+    async with Upstream(tmp_path, take) as upstream:
+        lab = upstream.lab()
+        reader, writer = await lab.guest()
+        more = ("Expect: 100-continue", "Transfer-Encoding: chunked")
+        writer.write(lab.head("POST /v1/a", *more))
+        async with asyncio.timeout(WAIT_S):
+            assert b"100" in await reader.readuntil(b"\r\n\r\n")
+            writer.write(b"3;x=y\r\nabc\r\n0\r\n\r\n")
+            assert b" 200 " in await reader.readuntil(b"hello")
+        writer.close()
+    assert b"abc" in got[0]
+    assert b"x=y" not in got[0]
+
+
+async def test_a_body_that_grows_too_large_ends_the_request(tmp_path: Path) -> None:
+    async def drain(_: bytes, reader: asyncio.StreamReader, __: asyncio.StreamWriter) -> None:
+        while await reader.read(65_536):
+            pass
+
+    async with Upstream(tmp_path, drain) as upstream:
+        lab = upstream.lab({"max_request": 1000})
+        raw = lab.head("POST /v1/a", "Transfer-Encoding: chunked")
+        answer = await lab.ask(raw + b"3e9\r\n" + b"a" * 1001 + b"\r\n0\r\n\r\n")
+    assert json.loads(body(answer))["error"]["code"] == "too-large"
+
+
+async def test_a_guest_that_does_not_read_holds_the_service_back(tmp_path: Path) -> None:
+    sent = 0
+    stuck = asyncio.Event()
+
+    async def flood(_: bytes, __: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal sent
+        writer.write(b"HTTP/1.1 200 OK\r\n\r\n")
+        try:
+            while sent < 256 << 20:
+                writer.write(b"a" * 65_536)
+                async with asyncio.timeout(5):
+                    await writer.drain()
+                sent += 65_536
+        except TimeoutError:
+            stuck.set()
+
+    async with Upstream(tmp_path, flood) as upstream:
+        lab = upstream.lab()
+        _, writer = await lab.guest()
+        writer.transport.pause_reading()  # type: ignore[attr-defined]
+        writer.write(lab.head("GET /v1/a"))
+        async with asyncio.timeout(WAIT_S):
+            await stuck.wait()
+        writer.transport.abort()
+    assert sent < 64 << 20
+
+
+ANSWER = json.dumps({"model": "gpt-4o-2024-08-06", "usage": {"prompt_tokens": 90,
+    "completion_tokens": 10}}).encode()  # fmt: skip
+
+
+async def test_a_cap_asks_once_for_all_that_wait(tmp_path: Path) -> None:
+    asked: list[Totals] = []
+
+    async def over(totals: Totals, caps: Caps) -> Caps | None:
+        asked.append(totals)
+        return Caps(tokens=350) if len(asked) == 1 else None
+
+    async def model(_: bytes, __: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(ANSWER) + ANSWER)
+
+    data = {"meter": "openai", "metered": ["POST /v1/chat"]}
+    async with Upstream(tmp_path, model) as upstream:
+        lab = upstream.lab(data, caps=Caps(tokens=100), over_cap=over)
+        ask = lab.head("POST /v1/chat", "Content-Length: 0")
+        assert b" 200 " in await lab.ask(ask)
+        both = await asyncio.gather(lab.ask(ask), lab.ask(ask))
+        assert all(b" 200 " in answer for answer in both)
+        assert len(asked) == 1
+        assert b" 200 " in await lab.ask(ask)
+        last = await lab.ask(ask)
+    assert json.loads(body(last))["error"]["code"] == "cap"
+    assert lab.broker.totals.tokens == 400
+    assert lab.broker.totals.dollars == pytest.approx(4 * (90 * 2.5 + 10 * 10) / 1e6)
+
+
+async def test_a_silent_service_is_given_up(tmp_path: Path) -> None:
+    async def silent(_: bytes, reader: asyncio.StreamReader, __: asyncio.StreamWriter) -> None:
+        await reader.read()
+
+    async with Upstream(tmp_path, silent) as upstream:
+        lab = upstream.lab(limits=Limits(answer_s=0.2))
+        answer = await lab.ask(lab.head("GET /v1/a"))
+    assert json.loads(body(answer))["error"]["code"] == "timeout"
+
+
+def test_no_trust_store_no_broker(tmp_path: Path) -> None:
+    from vm.errors import BrokerRefused
+
+    with pytest.raises(BrokerRefused, match="no list of trusted"):
+        bundle({}, (tmp_path / "none",))
+    (tmp_path / "empty").write_text("")
+    with pytest.raises(BrokerRefused, match="no authority"):
+        context(tmp_path / "empty")

@@ -1,0 +1,84 @@
+"""What a session used, and when it has to ask. Pure but for the reading of the price list."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib import resources
+from typing import TYPE_CHECKING, Any, Final
+
+import yaml
+
+if TYPE_CHECKING:
+    from vm.egress.broker.usage import Usage
+
+_DATED: Final = re.compile(r"(?:-[0-9]{8}|-[0-9]{4}-[0-9]{2}-[0-9]{2})\Z")
+"""How providers name a model's version after its name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Caps:
+    """Where a session stops and asks; None: nowhere."""
+
+    tokens: int | None = None
+    dollars: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """What was used. `dollars` is only what has a known price; `unpriced` says how much has not."""
+
+    answers: int = 0
+    tokens: int = 0
+    dollars: float = 0.0
+    unpriced: int = 0
+    """Tokens of models without a price."""
+    silent: int = 0
+    """Answers that did not say what they used."""
+
+    def over(self, caps: Caps) -> bool:
+        """Tell whether a cap is reached."""
+        by_tokens = caps.tokens is not None and self.tokens >= caps.tokens
+        return by_tokens or (caps.dollars is not None and self.dollars >= caps.dollars)
+
+    def with_answer(self, usage: Usage | None) -> Totals:
+        """Return the totals with one answer more."""
+        now = replace(self, answers=self.answers + 1)
+        if usage is None:
+            return replace(now, silent=self.silent + 1)
+        now = replace(now, tokens=self.tokens + usage.tokens)
+        price = cost(usage)
+        if price is None:
+            return replace(now, unpriced=self.unpriced + usage.tokens)
+        return replace(now, dollars=self.dollars + price)
+
+
+@cache
+def _prices() -> dict[str, Any]:
+    text = resources.files(__package__ or "").joinpath("prices.yaml").read_text("utf-8")
+    data: dict[str, Any] = yaml.safe_load(text)
+    return data
+
+
+def as_of() -> str:
+    """Return the day that the price list is of."""
+    return str(_prices()["as_of"])
+
+
+def cost(usage: Usage) -> float | None:
+    """Return an answer's list price in US dollars; None where it is not known."""
+    name = _DATED.sub("", usage.model.rpartition("/")[2])
+    price: dict[str, float] | None = _prices()["models"].get(name)
+    read = usage.fresh + usage.cached + usage.written
+    if price is None or read > price.get("up_to", read):
+        return None
+    if usage.written and "written" not in price:
+        return None
+    parts = (
+        usage.fresh * price["input"],
+        usage.cached * price["cached"],
+        usage.written * price.get("written", 0.0),
+        usage.output * price["output"],
+    )
+    return sum(parts) / 1_000_000
