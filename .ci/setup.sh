@@ -18,7 +18,8 @@ runtime_needs='qemu-system-x86_64:qemu-system-x86 qemu-img:qemu-utils mksquashfs
 mmdebstrap:mmdebstrap lz4:lz4 zstd:zstd musl-gcc:musl-tools as:binutils mkfs.ext4:e2fsprogs bwrap:bubblewrap
 git:git /usr/bin/python3:python3
 /usr/share/keyrings/debian-archive-keyring.gpg:debian-archive-keyring'
-test_needs='cc:gcc /usr/include/stdio.h:libc6-dev ps:procps tmux:tmux cpio:cpio vim:vim less:less shellcheck:shellcheck ssh:openssh-client'
+test_needs='cc:gcc /usr/include/stdio.h:libc6-dev ps:procps tmux:tmux cpio:cpio vim:vim less:less shellcheck:shellcheck ssh:openssh-client
+skopeo:skopeo umoci:umoci'
 
 missing_packages() {
     local pair found=''
@@ -68,6 +69,22 @@ install_packages() {
         as_root "apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq -o Dpkg::Use-Pty=0 --no-install-recommends$packages"
     fi
     if [ "$(id -u)" -ne 0 ]; then give_id_range; fi
+    if [ "$1" = test ]; then fetch_registry; fi
+}
+
+# A registry for the tests, unpacked and not installed: its package would start a system service.
+fetch_registry() {
+    local folder=$here/.tools/registry scratch
+    if command -v docker-registry >/dev/null || [ -x "$folder/usr/bin/docker-registry" ]; then return; fi
+    say 'fetching a container registry for the tests into .tools'
+    scratch=$(mktemp -d) || return
+    (
+        cd "$scratch" || exit
+        apt-get download -qq docker-registry >&2 \
+            || { as_root 'apt-get update -qq'; apt-get download -qq docker-registry >&2; } || exit
+        mkdir -p "$folder" && dpkg-deb -x docker-registry_*.deb "$folder"
+    ) || { rm -rf "$scratch"; fail 'the package docker-registry could not be fetched; the tests need it.'; }
+    rm -rf "$scratch"
 }
 
 # Without root, images are built in a user namespace, and that takes a range of ids of one's own.
