@@ -161,7 +161,7 @@ GOOD = {
     "upstream": "https://api.lab.example", "credential": "env:KEY", "add": "header:x-lab",
     "accept": ["bearer"], "allow": ["GET /**"],
 }  # fmt: skip
-WRONG = [
+WRONG: list[tuple[str, object]] = [
     ("upstream", "http://api.lab.example"), ("upstream", "https://a@b.example"),
     ("upstream", "https://10.0.0.1"), ("upstream", "https://b.example/path"),
     ("add", "query"), ("add", "header:cookie"), ("accept", []), ("allow", []), ("allow", "GET /"),
@@ -265,6 +265,7 @@ def test_usage_of_each_form() -> None:
     events = b"".join(b"event: x\ndata: %s\n\n" % json.dumps(e).encode() for e in (start, delta))
     said = read("anthropic", events, events=True)
     assert said == Usage("claude-sonnet-4-5-20250929", 10, 5, 0, 42)
+    assert said is not None
     assert cost(said) == pytest.approx((10 * 3 + 5 * 0.3 + 42 * 15) / 1e6)
     done = {"type": "response.completed", "response": {"model": "gpt-5", "usage":
         {"input_tokens": 9, "input_tokens_details": {"cached_tokens": 4}, "output_tokens": 3}
@@ -275,6 +276,7 @@ def test_usage_of_each_form() -> None:
         "candidatesTokenCount": 2, "thoughtsTokenCount": 6}}  # fmt: skip
     said = read("google", json.dumps([part, part]).encode(), events=False)
     assert said == Usage("gemini-x", 7, 0, 0, 8)
+    assert said is not None
     assert cost(said) is None
 
 

@@ -53,7 +53,7 @@ async def test_two_requests_use_one_connection(tmp_path: Path) -> None:
     assert [record.path for record in lab.records] == ["/v1/a", "/v1/b"]
 
 
-REFUSED = [
+REFUSED: list[tuple[str, str, list[str], bool]] = [
     ("no-placeholder", "GET /v1/a", ["X-Auth: none"], False),
     ("foreign-credential", "GET /v1/a", ["Authorization: Bearer sk-of-somebody"], False),
     ("foreign-credential", "GET /v1/a", ["X-Api-Key: sk-of-somebody"], True),
