@@ -19,7 +19,7 @@ mmdebstrap:mmdebstrap lz4:lz4 zstd:zstd musl-gcc:musl-tools as:binutils mkfs.ext
 git:git /usr/bin/python3:python3
 /usr/share/keyrings/debian-archive-keyring.gpg:debian-archive-keyring'
 test_needs='cc:gcc /usr/include/stdio.h:libc6-dev ps:procps tmux:tmux cpio:cpio vim:vim less:less shellcheck:shellcheck ssh:openssh-client
-skopeo:skopeo umoci:umoci'
+skopeo:skopeo umoci:umoci busybox:busybox-static'
 
 missing_packages() {
     local pair found=''
