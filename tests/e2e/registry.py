@@ -97,9 +97,9 @@ def busybox_image(folder: Path) -> Path:
     layout = folder / "layout"
     call("umoci", "init", "--layout", layout)
     call("umoci", "new", "--image", f"{layout}:1")
-    for part in (low, high):
-        tar = folder / f"{part.name}.tar"
-        call("tar", "--numeric-owner", "--owner=0", "--group=0", "-C", part, "-cf", tar, ".")
+    for files in (low, high):
+        tar = folder / f"{files.name}.tar"
+        call("tar", "--numeric-owner", "--owner=0", "--group=0", "-C", files, "-cf", tar, ".")
         call("umoci", "raw", "add-layer", "--image", f"{layout}:1", tar)
     configure(layout, "GREETING=hello there")
     return layout

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import platform
 import re
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
 
@@ -147,7 +147,7 @@ def decode(raw: bytes, kind: type[Document]) -> Document:
 
 class _Form(msgspec.Struct, frozen=True, rename="camel"):
     media_type: str = ""
-    manifests: msgspec.Raw | None = None
+    manifests: Any = None
     schema_version: int = 2
 
 
