@@ -74,7 +74,8 @@ async def test_the_board_of_kvm_boots_works_freezes_and_powers_off(guest_image: 
             "nproc; cat /sys/devices/system/clocksource/clocksource0/current_clocksource;"
             "ls /sys/bus/virtio/devices | wc -l; ls /sys/bus/pci/devices 2>/dev/null | wc -l"
         )
-        assert facts.split() == ["2", "tsc", "6", "0"]
+        # Linux trusts the counter a second or so after it began to use it
+        assert facts.replace("tsc-early", "tsc").split() == ["2", "tsc", "6", "0"]
         await vm.sh("echo kept > /workspace/kept.txt")
         bulk = await vm.bulk()
         await bulk.freeze()
