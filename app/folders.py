@@ -1,8 +1,8 @@
 """Sessions' folders as a whole: they come and go in one step, and what a kill left half done goes.
 
 A new folder is filled under a name that no session has, and gets its own when it is complete; one
-that is removed loses its own name first. Whoever does either holds `sessions.lock`, shared. So whoever
-gets that lock alone knows that nobody is at work on such a folder.
+that is removed loses its own name first. Whoever does either holds `sessions.lock`, shared. So
+whoever gets that lock alone knows that nobody is at work on such a folder.
 """
 
 from __future__ import annotations

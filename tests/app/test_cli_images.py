@@ -60,8 +60,8 @@ def built(images: Path) -> set[str]:
 
 def fresh(images: Path, content: str = "fresh") -> str:
     """An image as today's sources would make it."""
-    sources = {"toolkit_source": build.toolkit_source(), "base_source": build.base_source()}
-    return put_image(images, content, **sources)
+    toolkit, base = build.toolkit_source(), build.base_source()
+    return put_image(images, content, toolkit_source=toolkit, base_source=base)
 
 
 class TestList:
@@ -78,16 +78,16 @@ class TestList:
         assert one["base"] == str((images / "base").resolve() / "base.squashfs")
 
     @pytest.mark.parametrize(
-        ("facts", "code"),
+        ("toolkit", "base", "code"),
         [
-            ({"toolkit_source": "other", "base_source": build.base_source()}, "toolkit"),
-            ({"toolkit_source": build.toolkit_source(), "base_source": "other"}, "recipe"),
+            ("other", build.base_source(), "toolkit"),
+            (build.toolkit_source(), "other", "recipe"),
         ],
     )
     def test_other_sources(
-        self, images: Path, said: Said, facts: dict[str, str], code: str
+        self, images: Path, said: Said, toolkit: str, base: str, code: str
     ) -> None:
-        put_image(images, **facts)
+        put_image(images, toolkit_source=toolkit, base_source=base)
         (one,) = said("image", "list")[1]["images"]
         assert one["stale"]
         assert [reason["code"] for reason in one["reasons"]] == [code]

@@ -13,6 +13,7 @@ def put_image(
     images: Path,
     content: str = "fake",
     name: str = "base",
+    *,
     imported: store.Imported | None = None,
     **facts: str,
 ) -> str:
