@@ -29,7 +29,7 @@ class BadReference(VMError):
     """A text that names no image."""
 
     code = "usage"
-    way_out = f"Write it as {FORMS}"
+    way_out = f"Write it in one of these forms: {FORMS}"
 
 
 @dataclass(frozen=True, slots=True)
