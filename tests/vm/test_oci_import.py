@@ -26,7 +26,7 @@ from tests.vm.oci_help import (
 )
 from vm.errors import FetchFailed, ImageMissing, ImageRefused, VMError
 from vm.image import build, imports, staleness, store
-from vm.image.oci import furnish, layout, skopeo
+from vm.image.oci import furnish, layout, packing, skopeo
 from vm.image.oci.documents import Platform
 from vm.image.oci.limits import MAX_DOCUMENT, Budget
 from vm.image.oci.packing import archive
@@ -308,6 +308,23 @@ class TestImport:
         assert reason.command == f"cloche image import oci:{tmp_path / 'lay'} --name lay"
         assert imports.import_image(own, wanted, quiet).digest != first.digest
         assert first.base.is_file()  # what a session began with stays
+
+    def test_the_same_bytes_from_two_places_are_two_images(
+        self, own: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def same(_tree: object, _layers: object, target: Path, _budget: object) -> None:
+            target.write_bytes(b"the same squashfs")
+
+        monkeypatch.setattr(packing, "pack", same)
+        places = {name: made(tmp_path / name) for name in ("one", "two")}
+        places["three"] = places["two"]
+        wishes = [imports.wish(reference, name) for name, reference in places.items()]
+        found = [imports.import_image(own, wanted, quiet) for wanted in wishes]
+        assert len({image.digest for image in found}) == 3
+        for name, reference in places.items():
+            record = store.read_record(own / "images" / name)
+            assert record.imported is not None
+            assert (record.name, record.imported.reference) == (name, reference)
 
     def test_another_toolkit_makes_it_stale_and_keeps_its_base(
         self, own: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -308,7 +308,7 @@ class _Build:
         record = store.ImageRecord(
             format=store.FORMAT,
             name=self._base.name,
-            digest=store.set_digest(files),
+            digest=store.set_digest(files, self._base.name, installed.imported),
             kernel_release=machine.kernel_release,
             files=files,
             toolkit_source=toolkit_source(),

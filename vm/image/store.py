@@ -50,7 +50,7 @@ class ImageSet:
     base: Path
     """`base.squashfs`, the root of the agent's world."""
     digest: str
-    """blake3 (hex) over the digests of the four files; changes whenever any of them does."""
+    """blake3 (hex) over the digests of the four files; of an imported one, over its origin, too."""
     kernel_release: str
     """As `uname -r` prints it in the guest."""
     env: dict[str, str] = field(default_factory=dict[str, str])
@@ -266,7 +266,15 @@ def file_digest(path: Path) -> str:
     return blake3().update_mmap(os.fspath(path)).hexdigest()
 
 
-def set_digest(files: dict[str, FileRecord]) -> str:
-    """Return the digest of an image: over the names and digests of its files."""
-    text = "".join(f"{name} {files[name].blake3}\n" for name in sorted(files))
+def set_digest(
+    files: dict[str, FileRecord], name: str = "", imported: Imported | None = None
+) -> str:
+    """Return the digest of an image: over the names and digests of its files.
+
+    Of an imported one, over its name and where it came from, too: two imports may have the same
+    bytes, and each has a record of its own.
+    """
+    text = "".join(f"{file} {files[file].blake3}\n" for file in sorted(files))
+    if imported is not None:
+        text += f"{name} {imported.reference} {imported.digest}\n"
     return blake3(text.encode()).hexdigest()
