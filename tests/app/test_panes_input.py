@@ -268,8 +268,8 @@ async def test_a_worker_that_dies_in_a_paste_loses_nothing_of_it(server: PaneSer
         pane.send_paste(text)
         await server.until(lambda: len(server.untaken) > 3)
         kill(pane)
-        server.untaken.clear()
-        server.takes = True
+        await server.until(lambda: not server.untaken, 30)  # the next connection said who it is
+        server.let_go()
         await server.until(lambda: server.typed.endswith(b"\x1b[201~"), 30)
         body = bytes(server.typed).removeprefix(b"\x1b[200~").removesuffix(b"\x1b[201~")
         assert body.replace(b"\n", b"\r") == text.replace("\n", "\r").encode()
