@@ -9,9 +9,8 @@ import asyncssh
 import pytest
 
 from app.client.connection import Connection, new_host_key
-from app.errors import AppError
-from app.keeper import guest_program
 from app.keeper.control import ControlServer
+from tests.doubles.programs_only import ProgramsOnly
 from tests.vm.machine_ssh_fakes import Server, guest, ssh_server
 from vm.machine import ssh
 from vm.machine.identity import Identity
@@ -19,13 +18,6 @@ from vm.machine.identity import Identity
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
-
-    import msgspec
-
-    from app.keeper.carrying import ClientSession
-    from app.keeper.guest_files import GuestFiles
-    from app.keeper.guest_program import GuestProgram
-    from app.protocol import Event
 
 
 class FakeGuest:
@@ -52,34 +44,6 @@ class FakeGuest:
             process.exit_with_signal("KILL")
 
 
-class Service:
-    def __init__(self, ssh: asyncssh.SSHClientConnection) -> None:
-        self._ssh = ssh
-
-    async def call(self, method: str, params: msgspec.Raw) -> object:
-        return {}
-
-    async def events(self) -> AsyncIterator[Event]:
-        await asyncio.Event().wait()
-        yield  # type: ignore[misc]
-
-    async def open_process(
-        self,
-        argv: tuple[str, ...],
-        *,
-        root: bool,
-        term: tuple[str, int, int] | None,
-        place: guest_program.Place = guest_program.HOME,
-    ) -> GuestProgram:
-        return await guest_program.start(self._ssh, argv, root=root, term=term, place=place)
-
-    async def open_files(self, *, root: bool) -> GuestFiles:
-        raise AppError("not-running", "There is no machine.")
-
-    async def copy(self, client: ClientSession) -> int:
-        raise AppError("not-running", "There is no machine.")
-
-
 @pytest.fixture
 def fake() -> FakeGuest:
     return FakeGuest()
@@ -94,7 +58,7 @@ async def client(fake: FakeGuest, tmp_path: Path) -> AsyncIterator[Connection]:
         tmp_path / "s", identity.token, ssh_server(Server(), identity.host_key, **options)
     ):
         link = await ssh.connect(tmp_path / "s", identity, 5.0)
-        service = Service(link)
+        service = ProgramsOnly(link)
         key = asyncssh.import_private_key(private)
         server = ControlServer(tmp_path / "control.sock", key, service, service, tmp_path)
         server.start()

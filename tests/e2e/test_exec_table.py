@@ -16,22 +16,15 @@ import pytest
 
 from app.client import programs
 from app.client.connection import Connection, new_host_key
-from app.errors import AppError
-from app.keeper import guest_program
 from app.keeper.control import ControlServer
 from app.programs import Program
+from tests.doubles.programs_only import ProgramsOnly
 from vm.machine.guest_exec import Command, run
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    import msgspec
-
     from app.client.session import SessionClient
-    from app.keeper.carrying import ClientSession
-    from app.keeper.guest_files import GuestFiles
-    from app.keeper.guest_program import GuestProgram
-    from app.protocol import Event
     from tests.e2e.vmlab import LabVM
 
 pytestmark = pytest.mark.vm
@@ -45,37 +38,6 @@ FLOOD = (
     "        while left: left -= os.write(stream, b'x' * left)\n"
 )
 WAIT_S = 120.0
-
-
-class Service:
-    """What a keeper offers, of which only programs are needed."""
-
-    def __init__(self, vm: LabVM) -> None:
-        self._vm = vm
-
-    async def call(self, method: str, params: msgspec.Raw) -> object:
-        del method, params
-        return {"protocol": 1, "version": ""}
-
-    async def events(self) -> AsyncIterator[Event]:
-        await asyncio.Event().wait()
-        yield  # type: ignore[misc]
-
-    async def open_process(
-        self,
-        argv: tuple[str, ...],
-        *,
-        root: bool,
-        term: tuple[str, int, int] | None,
-        place: guest_program.Place = guest_program.HOME,
-    ) -> GuestProgram:
-        return await guest_program.start(self._vm.ssh, argv, root=root, term=term, place=place)
-
-    async def open_files(self, *, root: bool) -> GuestFiles:
-        raise AppError("not-running", "Not here.")
-
-    async def copy(self, client: ClientSession) -> int:
-        raise AppError("not-running", "Not here.")
 
 
 @dataclass
@@ -136,7 +98,7 @@ async def client(forked_vm: LabVM) -> AsyncIterator[Client]:
     folder = forked_vm.folder / "keeper"  # no keeper's sockets lie where others may write
     folder.mkdir(mode=0o700)
     public, private = new_host_key()
-    service = Service(forked_vm)
+    service = ProgramsOnly(forked_vm.ssh)
     server = ControlServer(
         folder / "control.sock", asyncssh.import_private_key(private), service, service, folder
     )
