@@ -11,18 +11,17 @@ from __future__ import annotations
 import argparse
 import subprocess
 import sys
-import tempfile
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from app.paths import Paths
 from tests.bench.processes import cpu_seconds
+from tests.bench.quiet import quiet_world
 from tests.bench.report import publish, summary
 from tests.e2e.sessions import LAUNCHER, World
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
 COUNT: Final = 8
 CONFIG: Final = "defaults: {memory: 512, vcpus: 1, scratch: 2}\n"
@@ -108,17 +107,10 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="the output is JSON in any case")
     parser.add_argument("--rounds", type=int, default=2)
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as name:
-        root = Path(name)
-        (root / "project").mkdir()
-        (root / "project" / "a.txt").write_text("quiet\n")
-        world = World(root / "w", Paths.from_environment().store)
+    with quiet_world() as (world, project):
         world.paths.config.mkdir(parents=True)
         (world.paths.config / "config.yaml").write_text(CONFIG)
-        try:
-            publish(measure(world, root / "project", max(1, options.rounds)))
-        finally:
-            world.close()
+        publish(measure(world, project, max(1, options.rounds)))
 
 
 if __name__ == "__main__":

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import os
 import sys
-import tempfile
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from app.paths import Paths
+from tests.bench.quiet import quiet_world
 from tests.bench.report import publish
 from tests.e2e.sessions import LAUNCHER, World
 from tests.e2e.tmux import TmuxTerminal
@@ -76,12 +75,5 @@ def measure(world: World, project: Path, folder: Path) -> dict[str, object]:
 
 
 if __name__ == "__main__":
-    with tempfile.TemporaryDirectory() as name:
-        root = Path(name)
-        (root / "project").mkdir()
-        (root / "project" / "a.txt").write_text("quiet\n")
-        world = World(root / "w", Paths.from_environment().store)
-        try:
-            publish(measure(world, root / "project", root))
-        finally:
-            world.close()
+    with quiet_world() as (world, project):
+        publish(measure(world, project, project.parent))

@@ -9,15 +9,17 @@ first. `returned` is the share of the growth that the host has again. Goals: at 
 from __future__ import annotations
 
 import argparse
-import tempfile
 import time
-from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from app.paths import Paths
 from tests.bench.idle import resident_mb
+from tests.bench.quiet import quiet_world
 from tests.bench.report import publish
-from tests.e2e.sessions import World
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.e2e.sessions import World
 
 USED_MB: Final = 512
 GOAL: Final = 0.7
@@ -69,15 +71,8 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="the output is JSON in any case")
     parser.add_argument("--seconds", type=float, default=60.0)
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as name:
-        root = Path(name)
-        (root / "project").mkdir()
-        (root / "project" / "a.txt").write_text("quiet\n")
-        world = World(root / "w", Paths.from_environment().store)
-        try:
-            publish(measure(world, root / "project", options.seconds))
-        finally:
-            world.close()
+    with quiet_world() as (world, project):
+        publish(measure(world, project, options.seconds))
 
 
 if __name__ == "__main__":
