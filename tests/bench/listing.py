@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import multiprocessing
-import resource
 import socket
 import struct
 import tempfile
@@ -26,6 +25,7 @@ from app.records import SessionRecord
 from snapshot.base_reader import BaseReader
 from snapshot.blobs import BlobStore
 from snapshot.capture import CaptureOptions, load_snapshot, take_snapshot
+from tests.bench.processes import peak
 from tests.bench.report import publish
 from vm.machine.bulk import BulkClient
 
@@ -96,16 +96,8 @@ def resident() -> int:
     return int(Path("/proc/self/statm").read_text().split()[1]) * PAGE
 
 
-def peak() -> int:
-    """The most bytes that this process ever held since `forget_peak`."""
-    for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith("VmHWM:"):
-            return int(line.split()[1]) * 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-
-
 def forget_peak() -> None:
-    """Let the highest mark begin again at what is held now (proc(5), clear_refs)."""
+    """Let `peak` begin again at what is held now (proc(5), clear_refs)."""
     Path("/proc/self/clear_refs").write_text("5")
 
 

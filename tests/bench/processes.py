@@ -29,6 +29,16 @@ def cpu_seconds(pids: Iterable[int]) -> float:
     return total / 1e9
 
 
+def peak() -> int:
+    """The most bytes that this program held.
+
+    Not getrusage's figure: that one begins with what the process which started it held.
+    """
+    status = Path("/proc/self/status").read_text()
+    (line,) = (one for one in status.splitlines() if one.startswith("VmHWM:"))
+    return int(line.split()[1]) * 1024
+
+
 def memory_mb(pid: int) -> dict[str, float]:
     """Resident memory, the process's share of it (PSS), and what is its alone, in MB."""
     wanted = {"Rss": "rss", "Pss": "pss", "Private_Dirty": "private_dirty"}

@@ -26,6 +26,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tests.bench.processes import peak
 from tests.conformance.play import Player
 
 if TYPE_CHECKING:
@@ -71,16 +72,6 @@ class Ending:
         how = signal.Signals(-self.status).name if self.status < 0 else f"status {self.status}"
         where = f"seed {self.seed}, operation {self.operation} ({self.doing})"
         return f"{where}: {how}\n{self.words}"
-
-
-def peak() -> int:
-    """The most bytes that this program held.
-
-    Not getrusage's figure: that one begins with what the process which started it held.
-    """
-    status = Path("/proc/self/status").read_text()
-    (line,) = (one for one in status.splitlines() if one.startswith("VmHWM:"))
-    return int(line.split()[1]) * 1024
 
 
 def play_child(seed: int, chosen: Sequence[int], note: Path, tiny: bool) -> None:
