@@ -15,10 +15,10 @@ from ruamel.yaml.events import MappingEndEvent
 
 from app import config_yaml
 from app.egress.adding import Change, contradicts, hidden_by, is_same
-from app.egress.locking import locked
 from app.egress.rules_file import FILE, Section, read_rules
 from app.errors import AppError
 from app.files import read_regular, write_atomic
+from app.locking import locked
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

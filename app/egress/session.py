@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Final, Literal
 import msgspec
 
 from app.egress.adding import Change, contradicts, hidden_by, is_same
-from app.egress.locking import locked
 from app.errors import AppError
 from app.files import read_regular, write_atomic
+from app.locking import locked
 from vm.egress.addresses import Own
 from vm.egress.rules import BadRule, Effect, Rule, check_effective, parse_rule
 

@@ -6,24 +6,22 @@ as long as its machine's process, before that as long as its keeper.
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import logging
 import os
 import re
 import socket
-import time
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from app.errors import AppError
 from app.files import read_regular
+from app.locking import locked
 from app.memory_claims import Claim
 from app.paths import private_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
 log = logging.getLogger(__name__)
@@ -31,41 +29,15 @@ log = logging.getLogger(__name__)
 CLAIM: Final = "memory.json"
 LOCK: Final = "memory.lock"
 
-LOCK_S: Final = 10.0
-"""Longest wait for the lock, which is held for some milliseconds."""
-
 MAX_CLAIM: Final = 4096
 """Bytes of a claim's file; a longer one is damage."""
 
-_RETRY_S: Final = 0.01
 _FOLDER: Final = re.compile(r"[0-9a-f]{8}\Z")
 
 
-@contextlib.contextmanager
-def locked(runtime: Path) -> Generator[None]:
+def deciding(runtime: Path) -> AbstractContextManager[None]:
     """Keep all others from deciding about memory. Raises AppError `busy` when somebody hangs."""
-    path = private_folder(runtime) / LOCK
-    flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
-    descriptor = os.open(path, flags, 0o600)
-    try:
-        _take(descriptor, path)
-        yield
-    finally:
-        os.close(descriptor)
-
-
-def _take(descriptor: int, path: Path) -> None:
-    until = time.monotonic() + LOCK_S
-    while True:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() > until:
-                hint = f"See who holds it: fuser -v '{path}'"
-                raise AppError("busy", f"Somebody holds {path} all the time.", hint) from None
-            time.sleep(_RETRY_S)
-        else:
-            return
+    return locked(private_folder(runtime) / LOCK)
 
 
 def living(runtime: Path) -> dict[Path, Claim]:

@@ -123,7 +123,7 @@ class Governor:
         highest = ceiling(host_memory().total, self._pool)
         if self._memory > highest:
             raise too_large(self._memory, highest, self._pool)
-        with claim_files.locked(self._runtime):
+        with claim_files.deciding(self._runtime):
             if self._claim is not None and self._claim.machine is None:
                 return  # it has its place already
             self._patience_s = self._limit_s if patience_s is None else patience_s
@@ -137,7 +137,7 @@ class Governor:
 
     def _look(self) -> Outlook | None:
         """Take the memory if it is there now; else return how it looks."""
-        with claim_files.locked(self._runtime):
+        with claim_files.deciding(self._runtime):
             mine = self._claim or self._new()
             if mine.granted:
                 return None

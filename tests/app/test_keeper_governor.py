@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
+from app import locking
 from app.agents import shell
 from app.errors import AppError
 from app.host_memory import HostMemory
@@ -261,9 +262,9 @@ def test_eight_at_once_are_promised_no_memory_twice(desk: Desk) -> None:
 async def test_somebody_who_hangs_with_the_lock_is_named(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(claim_files, "LOCK_S", 0.05)
+    monkeypatch.setattr(locking, "LOCK_WAIT_S", 0.05)
     one = desk.session("a")
-    with claim_files.locked(desk.paths.runtime), pytest.raises(AppError) as caught:
+    with claim_files.deciding(desk.paths.runtime), pytest.raises(AppError) as caught:
         await one.enter()
     assert caught.value.code == "busy"
     assert caught.value.hint.startswith("See who holds it: fuser -v ")

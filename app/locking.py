@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 LOCK_WAIT_S: Final = 10.0
 """How long somebody else may hold it; a hundred times what a change takes."""
 
+RETRY_S: Final = 0.01
+
 
 @contextlib.contextmanager
 def locked(path: Path) -> Generator[None]:
@@ -30,8 +32,9 @@ def locked(path: Path) -> Generator[None]:
         end = time.monotonic() + LOCK_WAIT_S
         while not _try_lock(descriptor):
             if time.monotonic() > end:
-                raise AppError("busy", f"Somebody holds {path}.", f"Look who: fuser '{path}'")
-            time.sleep(0.02)
+                hint = f"See who holds it: fuser -v '{path}'"
+                raise AppError("busy", f"Somebody holds {path} all the time.", hint)
+            time.sleep(RETRY_S)
         yield
     finally:
         os.close(descriptor)
