@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Literal
 from vm.errors import GuestProtocol, LinkLost, VMError
 from vm.machine.entries import MAX_FRAME, EntryReader, UpperEntry
 from vm.machine.link import open_link
+from vm.text import printable
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
@@ -315,4 +316,4 @@ def _guest_error(payload: bytes, wanted: int | None) -> VMError:
     if wanted is not None and request != wanted:
         return GuestProtocol("The guest answered another request.")
     text = payload[_ERROR.size :][:MAX_TEXT].decode(errors="replace")
-    return GuestError(errno, "".join(c for c in text if c.isprintable()))
+    return GuestError(errno, printable(text))

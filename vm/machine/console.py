@@ -6,6 +6,8 @@ import os
 import re
 from typing import TYPE_CHECKING
 
+from vm.text import printable
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -39,7 +41,7 @@ def _end(path: Path) -> bytes:
 def plain(data: bytes) -> str:
     """Return the lines of a console that say something, printable characters only."""
     text = _SEQUENCE.sub("", data.decode(errors="replace").replace("\r", ""))
-    kept = ["".join(c for c in line if c.isprintable()) for line in text.splitlines()]
+    kept = [printable(line) for line in text.splitlines()]
     return "\n".join(line for line in kept if line)
 
 

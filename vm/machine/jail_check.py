@@ -15,6 +15,7 @@ from typing import Final, Literal
 from vm.errors import HostLacks
 from vm.machine import jail
 from vm.machine.spec import BadSpec
+from vm.text import printable
 
 Wish = Literal["auto", "on", "off"]
 WISHES: Final[tuple[Wish, ...]] = ("auto", "on", "off")
@@ -174,7 +175,7 @@ def _reason(said: str) -> tuple[str, str]:
             with contextlib.suppress(OSError):  # not every kernel has each of them
                 if Path("/proc/sys", name).read_text().strip() == forbidding:
                     return why, fix
-    last = "".join(c for c in said.splitlines()[-1] if c.isprintable())[:160]
+    last = printable(said.splitlines()[-1])[:160]
     return f"bubblewrap does not work here ({last})", SHOW
 
 

@@ -14,6 +14,7 @@ import msgspec
 
 from vm.errors import ImageRefused
 from vm.image.oci.limits import MAX_DOCUMENT, MAX_LAYERS
+from vm.text import printable
 
 _DIGEST: Final = re.compile(r"sha256:[0-9a-f]{64}\Z")
 _PROCESSORS: Final = {"x86_64": "amd64", "aarch64": "arm64"}
@@ -59,7 +60,7 @@ class Platform(msgspec.Struct, frozen=True):
     def text(self) -> str:
         """The same as people write it."""
         words = (self.os, self.architecture, *((self.variant,) if self.variant else ()))
-        return "".join(c for c in "/".join(words) if c.isprintable())[:60]
+        return printable("/".join(words))[:60]
 
 
 class Descriptor(msgspec.Struct, frozen=True, rename="camel"):
@@ -141,7 +142,7 @@ def decode(raw: bytes, kind: type[Document]) -> Document:
     try:
         return msgspec.json.decode(raw, type=kind)
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
-        why = "".join(c for c in str(error) if c.isprintable())[:120]
+        why = printable(str(error))[:120]
         raise ImageRefused(f"The image is refused: its {kind.__name__} is none ({why}).") from None
 
 
@@ -166,7 +167,7 @@ def is_index(raw: bytes, media_type: str = "") -> bool:
     if kind in INDEXES or (not kind and form.manifests is not None):
         return True
     if kind and kind not in MANIFESTS:
-        name = "".join(c for c in kind if c.isprintable())[:80]
+        name = printable(kind)[:80]
         raise ImageRefused(f"The image is refused: it is no image of a machine ({name}).")
     return False
 
@@ -205,7 +206,7 @@ def check_manifest(manifest: Manifest) -> None:
     kinds = {one.media_type for one in manifest.layers} - _LAYERS
     if manifest.config.media_type not in _CONFIGS or kinds:
         odd = sorted(kinds) or [manifest.config.media_type]
-        name = "".join(c for c in odd[0] if c.isprintable())[:80]
+        name = printable(odd[0])[:80]
         raise ImageRefused(f"The image is refused: it is no image of a machine ({name}).")
     if not 0 < len(manifest.layers) <= MAX_LAYERS:
         raise ImageRefused(f"The image is refused: it has {len(manifest.layers)} layers.")

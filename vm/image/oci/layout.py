@@ -28,6 +28,7 @@ from vm.image.oci.documents import (
 )
 from vm.image.oci.limits import MAX_DOCUMENT, MAX_FETCHED
 from vm.image.oci.stream import file_digest, unpacked
+from vm.text import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -70,7 +71,7 @@ def tagged(folder: Path, tag: str) -> Descriptor:
     if len(found) == 1:
         return found[0]
     tags = sorted({(one.annotations or {}).get(_TAG, "") for one in entries} - {""})
-    names = ", ".join("".join(c for c in name if c.isprintable())[:60] for name in tags[:8])
+    names = ", ".join(printable(name)[:60] for name in tags[:8])
     raise FetchFailed(
         f"The layout {folder} has {len(found)} images{f' called {tag}' if tag else ''}.",
         f"Say which one: cloche image import oci:{folder}:TAG (there are: {names or 'none'})",

@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 from vm.image.store import Imported
+from vm.text import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -100,4 +101,4 @@ def _wishes(run: Run | None) -> dict[str, Any]:
 
 def clean(text: str) -> str:
     """Return a text out of an image, printable and not too long."""
-    return "".join(c for c in text[:_TEXT] if c.isprintable())
+    return printable(text[:_TEXT])

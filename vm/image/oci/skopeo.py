@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 from vm.errors import FetchFailed
 from vm.image.oci.limits import MAX_DOCUMENT, MAX_FETCHED
 from vm.image.tools import Watch, end, spawn
+from vm.text import printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -146,7 +147,7 @@ def failure(reference: Reference, said: list[str]) -> FetchFailed:
     """Return the error that says what skopeo said, with the way out where one is known."""
     found = _MESSAGE.findall("\n".join(said))
     text = found[-1].replace('\\"', '"') if found else " ".join(said)[-300:]
-    clean = "".join(c for c in text if c.isprintable()).strip()[-300:]
+    clean = printable(text).strip()[-300:]
     return FetchFailed(f"{reference} was not fetched: {clean}.", _way_out(reference, clean))
 
 

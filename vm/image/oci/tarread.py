@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, cast
 from vm.errors import ImageRefused
 from vm.image.oci.limits import MAX_ID, MAX_PATH, shown
 from vm.image.oci.stream import PIECE
+from vm.text import printable
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
@@ -205,7 +206,7 @@ _PARSING = (tarfile.TarError, ValueError, TypeError, IndexError, OverflowError, 
 
 
 def _why(error: BaseException) -> str:
-    return "".join(c for c in str(error) if c.isprintable())[:80] or type(error).__name__
+    return printable(str(error))[:80] or type(error).__name__
 
 
 def _zeros(count: int) -> Generator[bytes]:
