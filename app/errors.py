@@ -24,6 +24,7 @@ EXIT_NOT_FOUND = 127
 EXIT_BY_CODE = {
     "usage": EXIT_USAGE,
     "not-found": EXIT_MISSING,
+    "no-such": EXIT_MISSING,
     "host-lacks": EXIT_HOST,
     "no-jail": EXIT_HOST,
     "no-memory": EXIT_HOST,

@@ -11,6 +11,11 @@ from typing import Literal
 
 import msgspec
 
+from vm.egress.questions import (
+    Answer,  # noqa: TC001 - msgspec reads the annotations
+    Question,  # noqa: TC001
+)
+
 PROTOCOL = 1
 """Number of the protocol that `hello` agrees on."""
 
@@ -39,6 +44,20 @@ class Counts(msgspec.Struct, frozen=True):
     files: int = 0
     added: int = 0
     removed: int = 0
+
+
+Network = Literal["on", "closed", "off"]
+"""A card whose far end decides, a card whose far end refuses everything, or no card at all."""
+
+
+class EgressInfo(msgspec.Struct, frozen=True):
+    """How a session's network stands."""
+
+    network: Network = "off"
+    allowed: int = 0
+    """Connections that were let through, in all of the session's life."""
+    denied: int = 0
+    """Connections and names that were refused."""
 
 
 class SessionInfo(msgspec.Struct, frozen=True):
@@ -74,6 +93,9 @@ class SessionInfo(msgspec.Struct, frozen=True):
     """What a session that is starting waits for (`memory`); `message` says how it looks."""
     sandbox: bool = False
     """A throw-away machine for one command: nothing to attach to, nothing to review."""
+    egress: EgressInfo = EgressInfo()
+    asks: tuple[Question, ...] = ()
+    """What its held connections wait for, the first one asked in front; times in unix seconds."""
 
 
 class HunkInfo(msgspec.Struct, frozen=True):
@@ -219,6 +241,21 @@ class Event(msgspec.Struct, frozen=True):
 
     kind: Literal["session", "changes", "decisions", "merge"]
     session: SessionInfo
+
+
+class EgressAnswer(msgspec.Struct, frozen=True):
+    """An answer to one of a session's open questions, which its host names."""
+
+    host: str
+    answer: Answer
+    wide: bool = False
+    """About all names beside the host, not about the host alone."""
+
+
+class EgressRule(msgspec.Struct, frozen=True):
+    """What an answer put in force, as `allow pkgs.example:443 in this session`."""
+
+    rule: str
 
 
 class Forward(msgspec.Struct, frozen=True):

@@ -17,7 +17,8 @@ from app.agents import Agent  # noqa: TC001 - msgspec reads the annotation
 from app.errors import AppError, is_full
 from app.files import overwrite, read_regular, write_atomic
 from app.processes import alive, boot_id, lock_held
-from app.protocol import AgentState, Counts, SessionInfo, SessionState
+from app.protocol import AgentState, Counts, EgressInfo, SessionInfo, SessionState
+from vm.egress.questions import Question  # noqa: TC001
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -145,6 +146,9 @@ class StateRecord(msgspec.Struct, frozen=True):
     agent_started: float = 0.0
     agent_ended: float = 0.0
     open_units: int = 0
+    egress: EgressInfo = EgressInfo()
+    asks: tuple[Question, ...] = ()
+    """See `SessionInfo.asks`; they hold only while the machine runs."""
     since: float = 0.0
     """When `state` or `agent_state` last changed, in unix seconds."""
     format: int = FORMAT
@@ -275,6 +279,8 @@ def session_info(record: SessionRecord, state: StateRecord) -> SessionInfo:
         open_units=state.open_units,
         since=state.since,
         sandbox=record.sandbox,
+        egress=state.egress,
+        asks=state.asks if state.state in ("running", "paused") else (),
     )
 
 

@@ -13,6 +13,8 @@ from app.protocol import (
     Changes,
     ChangesPage,
     Decide,
+    EgressAnswer,
+    EgressRule,
     Event,
     ExecResult,
     Forward,
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from app.paths import Paths
+    from vm.egress.questions import Answer
 
 MIRROR_S: Final = 300.0
 """Seconds for calls that may boot a machine or move gigabytes."""
@@ -173,6 +176,19 @@ class SessionClient:
     async def remove_port(self, host_port: int) -> None:
         """Forget a forwarded port and end its connections."""
         await self._connection.call("remove_port", {"host_port": host_port})
+
+    async def egress_answer(self, host: str, answer: Answer, *, wide: bool = False) -> str:
+        """Answer an open question about a host; the rule that is in force now, in one line.
+
+        Raises AppError `no-such` when nobody asks about that host any more, `not-effective` when
+        another rule decides before the answer's.
+        """
+        given = EgressAnswer(host, answer, wide)
+        return (await self._connection.ask("egress_answer", given, EgressRule)).rule
+
+    async def egress_reload(self) -> None:
+        """Have the session's network decided by the rules as they are in the files now."""
+        await self._connection.call("egress_reload", {})
 
     async def resume(self, *, agent: bool = True, patience_s: float | None = None) -> None:
         """Boot the session's disk again; without `agent` only to mirror what it holds.

@@ -22,6 +22,7 @@ from app.protocol import (
     Changes,
     ChangesPage,
     Decide,
+    EgressAnswer,
     ExecResult,
     Forward,
     MergeRequest,
@@ -110,6 +111,8 @@ class KeeperService:
             "ports": self._ports,
             "add_port": self._add_port,
             "remove_port": self._remove_port,
+            "egress_answer": self._egress_answer,
+            "egress_reload": self._egress_reload,
             "quit": self._quit,
         }
 
@@ -244,6 +247,15 @@ class KeeperService:
 
     async def _remove_port(self, params: msgspec.Raw) -> object:
         await self._keeper.forwards.remove(_parse(params, _Port).host_port)
+        return {}
+
+    async def _egress_answer(self, params: msgspec.Raw) -> object:
+        given = _parse(params, EgressAnswer)
+        raise AppError(
+            "no-such", f"Nobody asks about {given.host} (any more).", "cloche egress log ID"
+        )
+
+    async def _egress_reload(self, _: msgspec.Raw) -> object:
         return {}
 
     async def _quit(self, _: msgspec.Raw) -> object:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         SessionInfo,
         UndoReport,
     )
+    from vm.egress.questions import Answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +76,14 @@ class SessionPort(Protocol):
 
     async def blob(self, digest: str) -> bytes:
         """Return the content named by a digest."""
+        ...
+
+    async def egress_answer(self, host: str, answer: Answer, *, wide: bool = False) -> str:
+        """Answer an open question about a host; the rule that is in force now, in one line."""
+        ...
+
+    async def egress_reload(self) -> None:
+        """Have the network decided by the rules as they are in the files now."""
         ...
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from app.errors import AppError
 from app.protocol import (
     Changes,
     Counts,
@@ -22,13 +23,14 @@ from app.protocol import (
 from app.services.ports import AgentChoice
 from snapshot.decisions import LETTERS, Mark, state_of
 from snapshot.review import ChangedFile, FileReview
+from vm.egress.questions import choice
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
     from pathlib import Path
 
-    from app.errors import AppError
     from app.protocol import AgentState, Decide, MergeRequest, SessionState
+    from vm.egress.questions import Answer
 
 
 @dataclass
@@ -122,6 +124,8 @@ class FakeSession:
         self.refuse: AppError | None = None
         self.decided: list[tuple[Decide, ...]] = []
         self.refreshed = 0
+        self.answered: list[tuple[str, Answer, bool]] = []
+        self.reloads = 0
 
     def publish(self, kind: str) -> None:
         """Tell every subscriber that something happened."""
@@ -144,6 +148,23 @@ class FakeSession:
                 yield event
         finally:
             self.subscribers.remove(queue)
+
+    async def egress_answer(self, host: str, answer: Answer, *, wide: bool = False) -> str:
+        """Note an answer; the question goes."""
+        if self.refuse is not None:
+            raise self.refuse
+        asked = [one for one in self.info_value.asks if one.host == host]
+        if not asked:
+            raise AppError("no-such", f"Nobody asks about {host} any more.")
+        self.answered.append((host, answer, wide))
+        left = tuple(one for one in self.info_value.asks if one.host != host)
+        self.info_value = msgspec.structs.replace(self.info_value, asks=left)
+        self.publish("session")
+        return choice(asked[0], answer, wide=wide).text
+
+    async def egress_reload(self) -> None:
+        """Note it."""
+        self.reloads += 1
 
     async def changes(self, *, refresh: bool = False) -> Changes:
         """Return the changes with what was decided."""
