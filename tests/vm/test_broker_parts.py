@@ -136,6 +136,12 @@ def test_references_are_read_and_refused(tmp_path: Path) -> None:
             reference.read(reference.parse(f"command:{sys.executable} {words}"), {}, [])
 
 
+def test_a_program_that_prints_without_end_is_not_waited_for() -> None:
+    endless = f"command:{sys.executable} -c 'while True: print(\"a\" * 4096)'"
+    with pytest.raises(BrokerRefused, match="more than a credential can have"):
+        reference.read(reference.parse(endless), {}, [])
+
+
 @pytest.mark.parametrize("text", [CANARY, "env:", "file:key", "keyring:a", "env:A B", "command:'"])
 def test_what_is_no_reference_is_not_repeated(text: str) -> None:
     with pytest.raises(BrokerRefused) as caught:

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 WAIT_S: Final = 30.0
 """A keyring may first ask its user for a password."""
+LINE_END: Final = 2
+"""Bytes of a line's end after a value."""
 
 _ENV: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}\Z")
 _KINDS: Final = ("env", "file", "keyring", "command")
@@ -104,7 +106,7 @@ def _from_file(path: Path, workspaces: Sequence[Path]) -> bytes:
         raise BrokerRefused(f"{path} cannot be read: {error.strerror}.", hint) from None
     try:
         _check_file(path, os.fstat(fd))
-        return os.read(fd, MAX_BYTES + 3)
+        return os.read(fd, MAX_BYTES + LINE_END + 1)
     finally:
         os.close(fd)
 
@@ -142,6 +144,8 @@ def _output(words: Sequence[str], name: str) -> bytes:
     with child:
         try:
             value = _bounded(child)
+            if len(value) > MAX_BYTES + LINE_END:  # it may never end, and is not waited for
+                raise BrokerRefused(f"{name} prints more than a credential can have.", hint)
             status = child.wait(timeout=WAIT_S)
         except (TimeoutError, subprocess.TimeoutExpired):
             raise BrokerRefused(f"{name} gave no value in time.", hint) from None
@@ -158,10 +162,10 @@ def _bounded(child: subprocess.Popen[bytes]) -> bytes:
     until, found = time.monotonic() + WAIT_S, b""
     with selectors.DefaultSelector() as selector:
         selector.register(child.stdout, selectors.EVENT_READ)
-        while len(found) <= MAX_BYTES + 2:
+        while len(found) <= MAX_BYTES + LINE_END:
             if not selector.select(max(0.0, until - time.monotonic())):
                 raise TimeoutError
-            piece = os.read(child.stdout.fileno(), MAX_BYTES + 3 - len(found))
+            piece = os.read(child.stdout.fileno(), MAX_BYTES + LINE_END + 1 - len(found))
             if not piece:
                 break
             found += piece
