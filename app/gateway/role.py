@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from app.gateway import wire
 from vm.egress.dial import DirectDialer, SystemResolver
+from vm.egress.dial_proxy import ProxyDialer
 from vm.egress.gateway import Gateway
 from vm.egress.judging import PolicyJudge
 from vm.egress.kinds import Limits
@@ -27,8 +28,8 @@ from vm.egress.table import NameTable
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from vm.egress.kinds import Entry
-    from vm.egress.policy import Policy
+    from vm.egress.kinds import Dialer, Entry
+    from vm.egress.proxy import Proxies
 
 FILES: Final = 8192
 """Descriptors: one for each connection, and some for what is being made."""
@@ -61,9 +62,7 @@ async def _serve(link: int, names: int, control: int, seconds: float) -> None:
     )
     first = await reader.readline()
     if first:
-        served = Served(
-            socket.socket(fileno=link), names, writer, wire.order(first).policy, seconds
-        )
+        served = Served(socket.socket(fileno=link), names, writer, wire.order(first), seconds)
         await served.until_over(reader)
     writer.close()
 
@@ -76,17 +75,17 @@ class Served:
         link: socket.socket,
         names: int,
         keeper: asyncio.StreamWriter,
-        policy: Policy,
+        first: wire.InForce,
         seconds: float,
     ) -> None:
         self._keeper = keeper
         self._names = names
         self._lost = 0
         self._resolver = SystemResolver()
-        self._judge = PolicyJudge(policy, self._asks, seconds)
+        self._judge = PolicyJudge(first.policy, self._asks, seconds)
         self._gateway = Gateway(
             self._judge,
-            DirectDialer(self._judge, self._resolver),
+            self._dialer(first.proxies),
             self._happened,
             NameTable(wire.rows(_content(names)), self._named),
             Limits(ask_s=seconds + SLACK_S),
@@ -94,6 +93,10 @@ class Served:
         self._link = StreamLink(link, asyncio.get_running_loop())
         self._gateway.attach(self._link)
         self._link.start(self._gateway.take, self._gateway.drained)
+
+    def _dialer(self, proxies: Proxies) -> Dialer:
+        direct = DirectDialer(self._judge, self._resolver)
+        return ProxyDialer(proxies, direct, self._judge, self._resolver)
 
     async def until_over(self, reader: asyncio.StreamReader) -> None:
         """Put in force what the keeper says until it, or the link, is gone."""

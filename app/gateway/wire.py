@@ -8,6 +8,7 @@ import msgspec
 
 from vm.egress.kinds import Entry  # noqa: TC001 - msgspec reads the annotations
 from vm.egress.policy import Policy  # noqa: TC001
+from vm.egress.proxy import Proxies
 from vm.egress.questions import Question  # noqa: TC001
 
 if TYPE_CHECKING:
@@ -21,6 +22,8 @@ class InForce(msgspec.Struct, tag="policy", frozen=True):
     """To the gateway: what holds from now on."""
 
     policy: Policy
+    proxies: Proxies = Proxies()
+    """This host's way out, credentials included. Only the first message's counts."""
 
 
 class Happened(msgspec.Struct, tag="entry", frozen=True):

@@ -14,6 +14,7 @@ import socket
 from typing import TYPE_CHECKING, Final
 
 from app.gateway import wire
+from vm.egress.proxy import Proxies
 from vm.egress.questions import TIMEOUT_S, Question
 
 if TYPE_CHECKING:
@@ -37,7 +38,8 @@ class GatewayKeeper:
     """One session's gateway, for as long as its machine runs.
 
     `log` gets each line, `asked` all open questions whenever they change, `fault` a sentence when
-    the gateway died or could not be started. None of them may wait.
+    the gateway died or could not be started. None of them may wait. `proxies` is this host's way
+    out, which the gateway hears of in no other way: it has no environment.
     """
 
     def __init__(
@@ -51,8 +53,10 @@ class GatewayKeeper:
         asked: Callable[[Sequence[Question]], None],
         fault: Callable[[str], None],
         timeout_s: float = TIMEOUT_S,
+        proxies: Proxies = Proxies(),  # noqa: B008 - a frozen value
     ) -> None:
         self.policy = policy
+        self._proxies = proxies
         self._argv = (*argv,)
         self._folder = folder
         self._network_socket = network_socket
@@ -80,7 +84,7 @@ class GatewayKeeper:
         """Put another policy in force; what waits for an answer is decided again."""
         self.policy = policy
         if self._writer is not None:
-            self._writer.write(wire.line(wire.InForce(policy)))
+            self._writer.write(wire.line(wire.InForce(policy, self._proxies)))
 
     async def _keep(self) -> None:
         pause = PAUSE_S
@@ -131,7 +135,7 @@ class GatewayKeeper:
         reader, writer = await asyncio.open_connection(sock=ours, limit=wire.MAX_LINE)
         self._writer = writer
         try:
-            writer.write(wire.line(wire.InForce(self.policy)))
+            writer.write(wire.line(wire.InForce(self.policy, self._proxies)))
             with contextlib.suppress(ConnectionError):
                 while raw := await reader.readline():
                     self._hear(wire.report(raw))

@@ -104,29 +104,31 @@ class DirectDialer:
 
     async def dial(self, request: Request, verdict: Verdict) -> Dialled:
         """Resolve, check, connect. Raises DialRefused."""
-        addresses = await self._addresses(request)
+        addresses = await resolved(self._resolve, request.host)
         checked = self._judge.check(replace(request, addresses=tuple(addresses)), verdict)
         if checked.action != "allow":
             raise DialRefused(checked.code, checked.reason)
         try:
-            return await _first(addresses, request.port or 0)
+            return await connect_first(addresses, request.port or 0)
         except OSError as error:
             raise refused(error) from error
 
-    async def _addresses(self, request: Request) -> Sequence[Address]:
-        try:
-            return [ip_address(request.host)]
-        except ValueError:
-            pass  # a name, as nearly always
-        try:
-            found = await self._resolve(request.host)
-        except TimeoutError:
-            raise DialRefused("no-resolver", "The host's name server does not answer.") from None
-        except OSError as error:
-            raise _unresolved(request.host, error) from error
-        if not 0 < len(found) <= MAX_ADDRESSES:
-            raise DialRefused("no-address", f"{request.host} has {len(found)} addresses.")
-        return found
+
+async def resolved(resolve: Resolve, host: str) -> Sequence[Address]:
+    """Return the addresses of a name, or a literal as itself. Raises DialRefused."""
+    try:
+        return [ip_address(host)]
+    except ValueError:
+        pass  # a name, as nearly always
+    try:
+        found = await resolve(host)
+    except TimeoutError:
+        raise DialRefused("no-resolver", "The host's name server does not answer.") from None
+    except OSError as error:
+        raise _unresolved(host, error) from error
+    if not 0 < len(found) <= MAX_ADDRESSES:
+        raise DialRefused("no-address", f"{host} has {len(found)} addresses.")
+    return found
 
 
 def _unresolved(name: str, error: OSError) -> DialRefused:
@@ -141,7 +143,7 @@ def refused(error: OSError) -> DialRefused:
     return DialRefused(code, reason or f"The network failed: {os.strerror(error.errno or 0)}.")
 
 
-async def _first(addresses: Sequence[Address], port: int) -> Dialled:
+async def connect_first(addresses: Sequence[Address], port: int) -> Dialled:
     """Connect to the first address that answers. Raises OSError of the last that failed."""
     trying: set[asyncio.Task[Dialled]] = set()
     waiting = list(addresses)

@@ -1,0 +1,286 @@
+"""The proxy of the host's environment: which connections go through it, and how it can fail."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import contextlib
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.gateway import wire
+from tests.vm.egress_tap import ALLOW, Judge
+from tests.vm.test_egress_dial import Resolver, strict
+from vm.egress.dial import DirectDialer
+from vm.egress.dial_proxy import MAX_HEAD, NOTE, ProxyDialer
+from vm.egress.kinds import Dialled, DialRefused, Request
+from vm.egress.policy import Policy, Profile
+from vm.egress.proxy import Proxies, Proxy, exceptions, from_environment
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Awaitable, Callable
+
+    Answer = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+
+SECRET = "s3cret-CANARY"
+WAIT_S = 60.0
+
+
+@contextlib.asynccontextmanager
+async def echo() -> AsyncGenerator[int]:
+    """A host that speaks first, as those of SSH and of mail do, and then repeats."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"220 first\n")
+        writer.write(await reader.read(100))
+        writer.close()
+
+    made = await asyncio.start_server(serve, "127.0.0.1", 0)
+    try:
+        yield int(made.sockets[0].getsockname()[1])
+    finally:
+        made.close()
+
+
+class RealProxy:
+    """A small proxy on loopback that does what CONNECT asks for: by name, to where a test says."""
+
+    def __init__(self, target: int = 0, answer: Answer | None = None) -> None:
+        self.heads: list[str] = []
+        self._target, self._answer = target, answer
+        self.over = asyncio.Event()
+
+    async def __aenter__(self) -> RealProxy:
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        self.port = int(self._server.sockets[0].getsockname()[1])
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._server.close()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            self.heads.append((await reader.readuntil(b"\r\n\r\n")).decode())
+            if self._answer is not None:
+                await self._answer(reader, writer)
+                return
+            ours, theirs = await asyncio.open_connection("127.0.0.1", self._target)
+            first = await ours.read(100)
+            # head and first bytes in one piece: they must not be taken for one
+            writer.write(b"HTTP/1.1 200 Connection established\r\nVia: lab\r\n\r\n" + first)
+            theirs.write(await reader.read(100))
+            writer.write(await ours.read(100))
+            theirs.close()
+        finally:
+            writer.close()
+            self.over.set()
+
+    def proxies(self, user: str = "") -> Proxies:
+        text = f"http://{user}127.0.0.1:{self.port}"
+        return from_environment({"ALL_PROXY": text, "NO_PROXY": "straight.example"})
+
+
+async def dial(
+    proxies: Proxies, request: Request, judge: Judge | None = None, answer_s: float = WAIT_S
+) -> tuple[Dialled, Resolver]:
+    resolver = Resolver(["127.0.0.1"])
+    judge = judge or Judge()
+    direct = DirectDialer(judge, resolver)
+    return await ProxyDialer(proxies, direct, judge, resolver, answer_s).dial(
+        request, ALLOW
+    ), resolver
+
+
+async def refusal(proxies: Proxies, request: Request, judge: Judge | None = None) -> DialRefused:
+    with pytest.raises(DialRefused) as refused:
+        await dial(proxies, request, judge)
+    assert SECRET not in refused.value.reason
+    return refused.value
+
+
+async def test_a_name_goes_through_the_proxy_unresolved_and_the_log_says_so() -> None:
+    async with echo() as port, RealProxy(port) as proxy:
+        made, resolver = await dial(
+            proxy.proxies(f"me:{SECRET}@"), Request("api.example.org", 443), Judge(checked=strict)
+        )
+        reader, writer = await asyncio.open_connection(sock=made.socket)
+        async with asyncio.timeout(WAIT_S):
+            assert await reader.readline() == b"220 first\n"
+            writer.write(b"hello")
+            assert await reader.read() == b"hello"
+        writer.close()
+    assert made.note == NOTE == "address not checked: proxy"
+    assert made.address == f"proxy 127.0.0.1:{proxy.port}"
+    assert resolver.asked == []
+    lines = proxy.heads[0].split("\r\n")
+    assert lines[0] == "CONNECT api.example.org:443 HTTP/1.1"
+    pair = base64.b64encode(f"me:{SECRET}".encode()).decode()
+    assert f"Proxy-Authorization: Basic {pair}" in lines
+
+
+async def test_what_is_excepted_goes_straight_and_is_checked() -> None:
+    async with echo() as port, RealProxy(port) as proxy:
+        made, resolver = await dial(proxy.proxies(), Request("straight.example", port))
+        assert (made.note, made.address) == ("", "127.0.0.1")
+        made.socket.close()
+        assert resolver.asked == ["straight.example"]
+        found = await refusal(
+            proxy.proxies(), Request("a.straight.example", port), Judge(checked=strict)
+        )
+        assert found.code == "loopback-address"
+    assert proxy.heads == []
+
+
+@pytest.mark.parametrize(
+    ("host", "code"),
+    [
+        ("203.0.113.7", "proxy-literal"),
+        ("2001:db8::1", "proxy-literal"),
+        ("db", "proxy-local-name"),
+    ],
+)
+async def test_no_proxy_is_asked_for_addresses_and_names_nearby(host: str, code: str) -> None:
+    async with RealProxy() as proxy:
+        assert (await refusal(proxy.proxies(), Request(host, 443))).code == code
+    assert proxy.heads == []
+
+
+async def test_what_the_policy_says_by_then_counts() -> None:
+    later = Judge(checked=lambda _, verdict: replace(verdict, action="deny", code="denied"))
+    async with RealProxy() as proxy:
+        found = await refusal(proxy.proxies(), Request("api.example.org", 443), later)
+    assert found.code == "denied"
+    assert proxy.heads == []
+
+
+def says(data: bytes) -> Answer:
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(data)
+        await writer.drain()
+
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("code", "data"),
+    [
+        ("proxy-refused", b"HTTP/1.1 403 Forbidden\r\nX: " + SECRET.encode() + b"\r\n\r\n"),
+        ("proxy-refused", b"HTTP/1.0 302 Found\r\nLocation: https://x.example\r\n\r\n"),
+        ("proxy-auth", b"HTTP/1.1 407 No\r\nProxy-Authenticate: Basic\r\n\r\n"),
+        ("proxy-garbage", b"SSH-2.0-other\r\n"),
+        ("proxy-garbage", b"\x15\x03\x03\x00\x02\x02\x28"),
+        ("proxy-garbage", b"HTTP/2 200\r\n\r\n"),
+        ("proxy-garbage", b"HTTP/1.1 2\r\n\r\n"),
+        ("proxy-garbage", b"HTTP/1.1 200 OK\r\nX: " + b"a" * (MAX_HEAD + 100)),
+        ("proxy-lost", b"HTTP/1.1 200 OK\r\n"),
+        ("proxy-lost", b""),
+    ],
+)
+async def test_each_failure_of_a_proxy_has_its_own_word(code: str, data: bytes) -> None:
+    async with RealProxy(answer=says(data)) as proxy:
+        assert (await refusal(proxy.proxies(), Request("api.example.org", 443))).code == code
+
+
+async def test_a_proxy_that_hangs_is_given_up_and_hung_up_on() -> None:
+    async def hang(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 200")
+        assert await reader.read() == b""
+
+    async with RealProxy(answer=hang) as proxy:
+        with pytest.raises(DialRefused) as refused:
+            await dial(proxy.proxies(), Request("api.example.org", 443), answer_s=0.2)
+        assert refused.value.code == "proxy-timeout"
+        async with asyncio.timeout(WAIT_S):
+            await proxy.over.wait()
+
+
+async def test_a_proxy_that_is_not_there() -> None:
+    async with RealProxy() as proxy:
+        gone = proxy.proxies()
+    found = await refusal(gone, Request("api.example.org", 443))
+    assert (found.code, found.reason) == (
+        "proxy-unreachable",
+        "The proxy: The host refused the connection.",
+    )
+
+
+async def test_a_proxy_of_another_kind_closes_the_way() -> None:
+    socks = from_environment({"ALL_PROXY": f"socks5://me:{SECRET}@proxy.example:1080"})
+    found = await refusal(socks, Request("api.example.org", 443))
+    assert found.code == "proxy-unusable"
+    assert (
+        found.reason
+        == "ALL_PROXY names a proxy of a kind that Cloche does not speak: http:// only."
+    )
+    assert socks.faults == (found.reason,)
+
+
+def test_which_variable_is_for_what() -> None:
+    env = {
+        "HTTP_PROXY": "http://one.example:1", "https_proxy": "two.example:2",
+        "HTTPS_PROXY": "http://loses.example:9", "ALL_PROXY": "http://three.example:3",
+    }  # fmt: skip
+    found = from_environment(env)
+    assert found.of("a.example.org", 80) == Proxy("one.example", 1)
+    assert (
+        found.of("a.example.org", 443) == found.of("a.example.org", 22) == Proxy("two.example", 2)
+    )
+    only = from_environment({"ALL_PROXY": "http://[::1]"})
+    assert only.of("a.example.org", 80) == only.of("a.example.org", 443) == Proxy("::1", 1080)
+    assert only.https is not None
+    assert only.https.place == "[::1]:1080"
+    assert from_environment({"HTTP_PROXY": "http://one.example:1"}).of("a.example.org", 443) is None
+    assert from_environment({"PATH": "/bin"}) == Proxies()
+    for wrong in ("http://a b", "http://p.example:port", "http://", "http://p.example:99999"):
+        assert from_environment({"HTTPS_PROXY": wrong}).faults == (
+            "HTTPS_PROXY is no address of a proxy.",
+        )
+
+
+@pytest.mark.parametrize(
+    ("text", "host", "port", "straight"),
+    [
+        ("*", "a.example.org", 443, True),
+        ("example.org", "example.org", 443, True),
+        ("example.org", "a.example.org", 443, True),
+        ("example.org", "badexample.org", 443, False),
+        (".example.org", "a.example.org", 443, True),
+        (".example.org", "example.org", 443, True),
+        ("*.example.org", "a.example.org", 443, True),
+        ("EXAMPLE.org.", "a.example.org", 443, True),
+        ("example.org:8443", "a.example.org", 8443, True),
+        ("example.org:8443", "a.example.org", 443, False),
+        ("10.0.0.0/8", "10.1.2.3", 443, True),
+        ("10.0.0.0/8", "11.1.2.3", 443, False),
+        ("10.1.2.3", "10.1.2.3", 443, True),
+        ("10.1.2.3:5432", "10.1.2.3", 5432, True),
+        ("10.1.2.3:5432", "10.1.2.3", 443, False),
+        ("[2001:db8::]/32,[2001:db8::7]", "2001:db8::7", 443, True),
+        ("2001:db8::/32", "2001:db8::7", 443, True),
+        ("[2001:db8::7]:443", "2001:db8::7", 443, True),
+        ("localhost, example.org other.org", "other.org", 443, True),
+        ("example.org:port,,::,a b:-1", "example.org", 443, False),
+    ],
+)
+def test_the_usual_forms_of_no_proxy(text: str, host: str, port: int, straight: bool) -> None:
+    assert any(one.means(host, port) for one in exceptions(text)) is straight
+
+
+@given(st.text(max_size=80))
+def test_any_text_is_read_or_passed_over(text: str) -> None:
+    exceptions(text)
+    found = from_environment({"HTTPS_PROXY": text, "NO_PROXY": text})
+    found.of("a.example.org", 443)
+
+
+def test_credentials_reach_the_gateway_and_show_themselves_nowhere() -> None:
+    proxies = from_environment({"HTTPS_PROXY": f"http://me:{SECRET}@10.0.0.1:3128"})
+    policy = Policy(Profile("locked", (), "deny"))
+    pair = base64.b64encode(f"me:{SECRET}".encode()).decode()
+    assert pair not in repr(proxies)
+    assert wire.order(wire.line(wire.InForce(policy, proxies))).proxies == proxies
+    assert wire.order(wire.line(wire.InForce(policy))).proxies == Proxies()
