@@ -114,6 +114,14 @@ class HunkInfo(msgspec.Struct, frozen=True):
     """Empty for lines; else creation, deletion, binary, link, type, mode or rename."""
     marks: str = ""
     """One letter a changed line: `o` open, `a` accepted, `r` rejected."""
+    edited: bool = False
+    """True when its result is the user's own text."""
+    reason: str = ""
+    """Why it was rejected, where the user said so."""
+    rejected_before: bool = False
+    """True when these changed lines were rejected earlier and came back."""
+    merged: bool = False
+    """True when a merge that was not taken back wrote what is accepted of it."""
 
 
 class FileChange(msgspec.Struct, frozen=True):
@@ -144,6 +152,8 @@ class FileChange(msgspec.Struct, frozen=True):
     hunks: tuple[HunkInfo, ...] = ()
     merged: bool = False
     """True when a merge that was not taken back wrote this path into the workspace."""
+    comments: int = 0
+    """How many comments there are on it, outdated ones too."""
 
 
 class Changes(msgspec.Struct, frozen=True):
@@ -190,6 +200,8 @@ class Decide(msgspec.Struct, frozen=True):
     decision: Literal["open", "accepted", "rejected"]
     hunks: tuple[str, ...] = ()
     lines: tuple[int, ...] = ()
+    reason: str = ""
+    """Why it is rejected; the agent is told of it when changes are requested."""
 
 
 class MergeRequest(msgspec.Struct, frozen=True):

@@ -1,6 +1,8 @@
 """Decisions about units, kept as an event log with unlimited undo.
 
 Marks of a unit are a text with one letter a changed line: `o` open, `a` accepted, `r` rejected.
+Beside them the log holds *facts*: comments, reasons, edits, resolutions of conflicts, each a value
+under a kind and a key (`snapshot.facts` has their shapes). One undo step may hold both.
 The log is `decisions.jsonl`: one event a line, synced before `record` returns; a torn last line
 (the machine died while writing) is cut off. One process (the keeper) writes it.
 
@@ -10,16 +12,17 @@ their decision that are what they were, without any step of its own.
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol, cast, get_args
 
 from .errors import StoreDamaged
 from .safe_text import decode, encode
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
 State = Literal["open", "accepted", "rejected", "mixed"]
@@ -27,6 +30,9 @@ Choice = Literal["open", "accepted", "rejected"]
 
 LETTERS: Final[dict[Choice, str]] = {"open": "o", "accepted": "a", "rejected": "r"}
 """The letter of each choice in a unit's marks."""
+
+FactKind = Literal["comment", "reason", "edit", "rejected", "resolution", "sent"]
+FACTS: Final[tuple[FactKind, ...]] = get_args(FactKind)
 
 _WORDS: Final[dict[str, Choice]] = {letter: choice for choice, letter in LETTERS.items()}
 _VERSION: Final = 1
@@ -40,11 +46,28 @@ class Mark(NamedTuple):
     marks: str
 
 
+def unit_key(path: bytes, unit: str) -> str:
+    """Return the key of a fact about one unit of one path; no path holds a NUL."""
+    return f"{decode(path)}\0{unit}"
+
+
+class Fact(NamedTuple):
+    """Something that is decided besides marks; the value None takes it away."""
+
+    kind: FactKind
+    key: str
+    value: dict[str, Any] | None
+
+
 class Decisions(Protocol):
     """Where marks come from: the log, or an overlay for one merge."""
 
     def marks(self, path: bytes, unit: str, size: int) -> str:
         """Return the marks of a unit, `size` letters of `o`, `a` and `r`."""
+        ...
+
+    def edit(self, path: bytes, unit: str) -> bytes | None:
+        """Return the user's own lines in place of a hunk's result, None where there are none."""
         ...
 
 
@@ -59,6 +82,11 @@ class Uniform:
         del path, unit
         return LETTERS[self.choice] * size
 
+    def edit(self, path: bytes, unit: str) -> bytes | None:
+        """Return None: nothing is edited."""
+        del path, unit
+        return None
+
 
 class Overlay:
     """Decisions with some marks replaced, for one merge or one preview; nothing is recorded."""
@@ -72,12 +100,18 @@ class Overlay:
         found = self._marks.get((path, unit), "")
         return found if len(found) == size else self._under.marks(path, unit, size)
 
+    def edit(self, path: bytes, unit: str) -> bytes | None:
+        """Return the edit underneath, unless the marks are replaced."""
+        return None if (path, unit) in self._marks else self._under.edit(path, unit)
+
 
 class _Step(NamedTuple):
     """One undo step: what each unit's marks were and became; "" stands for none on record."""
 
     before: tuple[Mark, ...]
     after: tuple[Mark, ...]
+    facts_before: tuple[Fact, ...] = ()
+    facts_after: tuple[Fact, ...] = ()
 
 
 class DecisionLog:
@@ -91,6 +125,7 @@ class DecisionLog:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._marks: dict[tuple[bytes, str], str] = {}
+        self._facts: dict[FactKind, dict[str, dict[str, Any]]] = {kind: {} for kind in FACTS}
         self._done: list[_Step] = []
         self._undone: list[_Step] = []
         flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
@@ -106,14 +141,32 @@ class DecisionLog:
         found = self._marks.get((path, unit), "")
         return found if len(found) == size else LETTERS["open"] * size
 
-    def record(self, marks: Sequence[Mark]) -> bool:
+    def edit(self, path: bytes, unit: str) -> bytes | None:
+        """Return the user's own lines in place of a hunk's result, None where there are none."""
+        found = self._facts["edit"].get(unit_key(path, unit))
+        return None if found is None else base64.b64decode(found["data"])
+
+    def facts(self, kind: FactKind) -> Mapping[str, dict[str, Any]]:
+        """Return all facts of a kind by their keys, the oldest first; not to be changed."""
+        return self._facts[kind]
+
+    def record(self, marks: Sequence[Mark], facts: Sequence[Fact] = ()) -> bool:
         """Append one undo step and sync it; False when it would change nothing."""
         changed = [mark for mark in marks if self._changes(mark)]
-        if not changed:
+        fresh = [fact for fact in facts if self._facts[fact.kind].get(fact.key) != fact.value]
+        if not changed and not fresh:
             return False
-        self._append({"event": "set", "marks": [_to_json(mark) for mark in changed]})
-        self._set(changed)
+        event: dict[str, Any] = {"event": "set", "marks": [_to_json(mark) for mark in changed]}
+        if fresh:
+            event["facts"] = fresh
+        self._append(event)
+        self._set(changed, fresh)
         return True
+
+    def note(self, facts: Sequence[Fact]) -> None:
+        """Append facts that no undo takes back, such as that something was sent; synced."""
+        self._append({"event": "note", "facts": facts})
+        self._put((), facts)
 
     def undo(self) -> bool:
         """Take back the last step that is not taken back yet; False when there is none."""
@@ -152,28 +205,34 @@ class DecisionLog:
         known = self._marks.get((mark.path, mark.unit), "")
         return mark.marks != (known or LETTERS["open"] * len(mark.marks))
 
-    def _set(self, marks: Sequence[Mark]) -> None:
+    def _set(self, marks: Sequence[Mark], facts: Sequence[Fact]) -> None:
         before = [Mark(m.path, m.unit, self._marks.get((m.path, m.unit), "")) for m in marks]
-        self._done.append(_Step(tuple(before), tuple(marks)))
+        known = [Fact(f.kind, f.key, self._facts[f.kind].get(f.key)) for f in facts]
+        self._done.append(_Step(tuple(before), tuple(marks), tuple(known), tuple(facts)))
         self._undone.clear()
-        self._put(marks)
+        self._put(marks, facts)
 
     def _undo(self) -> None:
         step = self._done.pop()
         self._undone.append(step)
-        self._put(tuple(reversed(step.before)))
+        self._put(step.before[::-1], step.facts_before[::-1])
 
     def _redo(self) -> None:
         step = self._undone.pop()
         self._done.append(step)
-        self._put(step.after)
+        self._put(step.after, step.facts_after)
 
-    def _put(self, marks: Sequence[Mark]) -> None:
+    def _put(self, marks: Sequence[Mark], facts: Sequence[Fact]) -> None:
         for mark in marks:
             if mark.marks:
                 self._marks[mark.path, mark.unit] = mark.marks
             else:
                 self._marks.pop((mark.path, mark.unit), None)
+        for fact in facts:
+            if fact.value is not None:
+                self._facts[fact.kind][fact.key] = fact.value
+            else:
+                self._facts[fact.kind].pop(fact.key, None)
 
     def _append(self, event: dict[str, Any]) -> None:
         """Write one line and sync it; after a failure the file is as it was."""
@@ -211,7 +270,10 @@ class DecisionLog:
     def _apply(self, event: dict[str, Any]) -> None:
         match event["event"]:
             case "set":
-                self._set([_from_json(entry) for entry in event["marks"]])
+                facts = [_fact_from_json(entry) for entry in event.get("facts", ())]
+                self._set([_from_json(entry) for entry in event["marks"]], facts)
+            case "note":
+                self._put((), [_fact_from_json(entry) for entry in event["facts"]])
             case "undo":
                 self._undo()
             case "redo":
@@ -237,6 +299,13 @@ def _from_json(entry: list[Any]) -> Mark:
     if not set(marks) <= _WORDS.keys():
         raise ValueError(marks)
     return Mark(encode(path), unit, marks)
+
+
+def _fact_from_json(entry: list[Any]) -> Fact:
+    kind, key, value = entry
+    if kind not in FACTS or not isinstance(key, str) or not isinstance(value, dict | None):
+        raise ValueError(entry)
+    return Fact(kind, key, value)
 
 
 def _read_all(fd: int) -> bytes:

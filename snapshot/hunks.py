@@ -36,6 +36,13 @@ _ID_CONTEXT: Final = 2
 """Unchanged lines on either side that belong to a hunk's identity."""
 
 
+_TELLING: Final = 24
+"""Letters and digits from which on changed lines are no common phrase."""
+
+_LOOKED_AT: Final = 512
+"""Bytes that are searched for them."""
+
+
 class Change(NamedTuple):
     """One decidable changed line; `old` and `new` are 0-based indexes into the sides' lines."""
 
@@ -196,6 +203,18 @@ class _Rows:
     def _number(self, change: Change) -> int:
         self.changes.append(change)
         return len(self.changes) - 1
+
+
+def content_id(path: bytes, hunk: Hunk, old: Sequence[bytes], new: Sequence[bytes]) -> str:
+    """Return what names the changed lines alone, wherever in a file they stand.
+
+    Lines with enough letters name themselves in every file; few letters are too common for that
+    and count in their own file only.
+    """
+    removed = b"".join(old[change.old] for change in hunk.changes if change.old is not None)
+    added = b"".join(new[change.new] for change in hunk.changes if change.new is not None)
+    letters = sum(bytes((byte,)).isalnum() for byte in (added or removed)[:_LOOKED_AT])
+    return unit_id(b"" if letters >= _TELLING else path, removed, added)
 
 
 def _with_ids(

@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from blake3 import blake3
 
-from .compose import ACCEPTED, compose
+from .compose import ACCEPTED, compose, hunk_lines
 from .decisions import LETTERS, Mark, state_of
 from .errors import DecisionUnknown
-from .hunks import Aspect, AspectKind, Hunk, Unit, build_hunks, unit_id
+from .hunks import Aspect, AspectKind, Hunk, Unit, build_hunks, content_id, unit_id
 from .intraline import Marked, changed_ranges
 from .lines import BOM, has_bom, is_binary, split, stem
 from .review_facts import bom_notes, ending_notes, has_mixed_endings, is_utf8, span_of
@@ -186,17 +186,48 @@ class FileReview:
             aspect.kind for aspect in self.aspects if marks[aspect.id] == ACCEPTED
         }
         if self.by_lines:
-            return self._line_result(marks, accepted)
+            return self._line_result(marks, accepted, self._edits(decisions, marks))
         return self._whole_result(accepted)
 
-    def _line_result(self, marks: dict[str, str], accepted: Set[AspectKind]) -> FileResult | None:
-        """Return what accepted lines, mode and name make of the base."""
+    def edit(self, decisions: Decisions, hunk: Unit) -> bytes | None:
+        """Return the user's own lines in place of a hunk; they hold while all of it is accepted."""
+        if set(self.marks(decisions, hunk)) != {ACCEPTED}:
+            return None
+        return decisions.edit(self.file.path, hunk.id)
+
+    def content_id(self, hunk: Hunk) -> str:
+        """Return what names a hunk's changed lines wherever they stand."""
+        return content_id(self.file.path, hunk, self.old_lines, self.new_lines)
+
+    def hunk_result(self, decisions: Decisions, hunk: Hunk) -> bytes:
+        """Return the lines that stand in a hunk's place as it is decided now."""
+        marks, edit = self.marks(decisions, hunk), self.edit(decisions, hunk)
+        return b"".join(hunk_lines(self.old_lines, self.new_lines, hunk, marks, edit))
+
+    def _edits(self, decisions: Decisions, marks: dict[str, str]) -> dict[str, bytes]:
+        found = {
+            hunk.id: decisions.edit(self.file.path, hunk.id)
+            for hunk in self.hunks
+            if set(marks[hunk.id]) == {ACCEPTED}
+        }
+        return {unit: data for unit, data in found.items() if data is not None}
+
+    def _line_result(
+        self, marks: dict[str, str], accepted: Set[AspectKind], edits: dict[str, bytes]
+    ) -> FileResult | None:
+        """Return what accepted lines, edits, mode and name make of the base."""
         hunk_marks = "".join(marks[hunk.id] for hunk in self.hunks)
         if not self.file.old_mode and ACCEPTED not in hunk_marks:
             return None
-        if not self.file.mode and set(hunk_marks) == {ACCEPTED}:
+        if not self.file.mode and set(hunk_marks) == {ACCEPTED} and not any(edits.values()):
             return FileResult(None, b"", "")
-        content = compose(self.old_lines, self.new_lines, self.hunks, lambda hunk: marks[hunk.id])
+        content = compose(
+            self.old_lines,
+            self.new_lines,
+            self.hunks,
+            lambda hunk: marks[hunk.id],
+            lambda hunk: edits.get(hunk.id),
+        )
         return FileResult(self._path(accepted), content, self._mode(accepted))
 
     def _whole_result(self, accepted: Set[AspectKind]) -> FileResult | None:

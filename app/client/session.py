@@ -23,6 +23,7 @@ from app.protocol import (
     SessionInfo,
     UndoReport,
 )
+from app.protocol_review import Comment, CommentRequest, CommentsPage, EditRequest, HunkResult
 from app.records import SessionRecord, read_session
 
 if TYPE_CHECKING:
@@ -124,6 +125,31 @@ class SessionClient:
     async def redo_decision(self) -> None:
         """Do the step again that was taken back last."""
         await self._connection.call("redo_decision", {})
+
+    async def comments(self) -> list[Comment]:
+        """Return every comment: by path, then by line."""
+        found: list[Comment] = []
+        while True:
+            page = await self._connection.ask("comments", {"start": len(found)}, CommentsPage)
+            found += page.comments
+            if len(found) >= page.total or not page.comments:
+                return found
+
+    async def comment(self, request: CommentRequest) -> Comment:
+        """Write a comment, or a new text for one; one undo step."""
+        return await self._connection.ask("comment", request, Comment)
+
+    async def uncomment(self, id: str) -> None:
+        """Take a comment away; one undo step."""
+        await self._connection.call("uncomment", {"id": id})
+
+    async def hunk_result(self, path: str, hunk: str) -> HunkResult:
+        """Return what stands in a hunk's place as it is decided now."""
+        return await self._connection.ask("hunk_result", {"path": path, "hunk": hunk}, HunkResult)
+
+    async def edit(self, request: EditRequest) -> None:
+        """Replace a hunk's result by the user's own lines; accepts it, one undo step."""
+        await self._connection.call("edit", request)
 
     async def merge(self, request: MergeRequest) -> MergeReport:
         """Write what is accepted into the workspace (or say what would be written)."""

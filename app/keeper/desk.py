@@ -16,6 +16,7 @@ from app.keeper.asking import matches
 from app.keeper.drift import Drift
 from app.keeper.merges import MergesInForce
 from app.keeper.pruning import Pruner
+from app.keeper.remarks import Remarks, checked_text
 from app.keeper.summaries import summary_of
 from app.protocol import (
     Changes,
@@ -28,9 +29,12 @@ from app.protocol import (
     Skipped,
     UndoReport,
 )
+from app.protocol_review import MAX_EDIT, HunkResult
 from app.wire_text import text_path, to_text
-from snapshot.decisions import LETTERS, DecisionLog, Overlay, state_of
+from snapshot.decisions import LETTERS, DecisionLog, Overlay, Uniform, state_of, unit_key
 from snapshot.errors import StoreDamaged
+from snapshot.facts import edit_fact, reason_fact, reason_of, rejected_fact
+from snapshot.hunks import Hunk
 from snapshot.review import ChangedFile, FileReview, accept_safe, plan_reviews
 from snapshot.writeback import recover, run_merge, undo_merge
 
@@ -38,12 +42,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from app.keeper.mirroring import Mirror
-    from app.keeper.summaries import Summary
+    from app.keeper.summaries import Summary, UnitSummary
+    from app.protocol_review import EditRequest
     from app.records import SessionRecord
     from snapshot.base_reader import BaseReader
     from snapshot.blobs import BlobStore
     from snapshot.changes import Change
-    from snapshot.decisions import Decisions, Mark
+    from snapshot.decisions import Decisions, Fact, Mark
     from snapshot.manifest import Entry
     from snapshot.writeback import MergePlan, Refusal
 
@@ -63,37 +68,39 @@ class Desk:
         self._merges.mkdir(mode=0o700, exist_ok=True)
         self._blobs = blobs
         self._base = base
-        self._log = DecisionLog(folder / "decisions.jsonl")
+        self.log = DecisionLog(folder / "decisions.jsonl")
         self._drift = Drift(self._workspace)
         self._pruner = Pruner(blobs)
-        self._files: dict[str, ChangedFile] = {}
+        self.files: dict[str, ChangedFile] = {}
         self._rows: dict[str, Change] = {}
         self._summaries: dict[ChangedFile, Summary] = {}
         self._held: OrderedDict[ChangedFile, FileReview] = OrderedDict()
         self._gone_dirs: frozenset[bytes] = frozenset()
         self._ignored = 0
         self._generation = 0
-        self._lock = threading.RLock()
+        self.lock = threading.RLock()
         recover(self._merges)
         self._in_force = MergesInForce(self._merges)
+        self.remarks = Remarks(self)
+        """The comments."""
 
     def close(self) -> None:
         """Close the log of decisions."""
-        self._log.close()
+        self.log.close()
 
     def take_over(self, mirror: Mirror) -> Counts:
         """Make the mirror's present generation the one under review; how large it is."""
-        with self._lock:
+        with self.lock:
             changes = mirror.changes
             self._read_base(changes.changes)
             self._rows = {to_text(change.path): change for change in changes.changes}
-            self._files = {name: self._file(change) for name, change in self._rows.items()}
+            self.files = {name: self._file(change) for name, change in self._rows.items()}
             self._gone_dirs = frozenset(
                 path for path in mirror.tree.gone if _is_dir(mirror.tree.base.get(path))
             )
             self._ignored = changes.ignored
             self._generation = mirror.generation
-            fresh = {file: self._summary(file) for file in self._files.values()}
+            fresh = {file: self.summary(file) for file in self.files.values()}
             self._summaries = fresh
             needed = {digest for file in fresh for digest in (file.base, file.agent)}
             self._pruner.settle(needed, mirror.fetched)
@@ -125,10 +132,12 @@ class Desk:
             return ""
         return self._blobs.put(entry.target) if entry.kind == "link" else entry.digest
 
-    def _summary(self, file: ChangedFile) -> Summary:
-        return self._summaries.get(file) or summary_of(self._review(file))
+    def summary(self, file: ChangedFile) -> Summary:
+        """Return what is kept of a file; made anew for one that is not known yet."""
+        return self._summaries.get(file) or summary_of(self.review(file))
 
-    def _review(self, file: ChangedFile) -> FileReview:
+    def review(self, file: ChangedFile) -> FileReview:
+        """Return a file with its lines. Raises StoreDamaged."""
         held = self._held.get(file)
         if held is None:
             held = FileReview(file, self._content(file.base), self._content(file.agent))
@@ -151,19 +160,23 @@ class Desk:
 
     def changes(self, drift: bool = True) -> Changes:
         """Return all changes with the decisions on record."""
-        with self._lock:
-            files = tuple(self._row(name, drift) for name in self._files)
+        with self.lock:
+            comments = self.remarks.counts()
+            files = tuple(
+                self._row(name, drift, comments.get(file.path, 0))
+                for name, file in self.files.items()
+            )
             done = self._in_force
             return Changes(
                 self._id, self._generation, files, self._ignored, done.last, done.last_files
             )
 
-    def _row(self, name: str, drift: bool) -> FileChange:
-        file, change = self._files[name], self._rows[name]
+    def _row(self, name: str, drift: bool, comments: int) -> FileChange:
+        file, change = self.files[name], self._rows[name]
         summary = self._summaries[file]
-        marks = [self._log.marks(file.path, unit.id, unit.size) for unit in summary.units]
+        marks = [self.log.marks(file.path, unit.id, unit.size) for unit in summary.units]
         hunks = tuple(
-            HunkInfo(unit.id, *unit.numbers, state_of(text), unit.aspect, text)
+            self._hunk_info(file, unit, text)
             for unit, text in zip(summary.units, marks, strict=True)
         )
         return FileChange(
@@ -183,56 +196,121 @@ class Desk:
             drift=drift and self._drift.moved(file.old_path or file.path, change.base),
             hunks=hunks,
             merged=name in self._in_force.paths,
+            comments=comments,
+        )
+
+    def _hunk_info(self, file: ChangedFile, unit: UnitSummary, marks: str) -> HunkInfo:
+        state = state_of(marks)
+        key = unit_key(file.path, unit.id)
+        known = self.log.facts("rejected").get(unit.content)
+        return HunkInfo(
+            unit.id,
+            *unit.numbers,
+            state,
+            unit.aspect,
+            marks,
+            edited=state == "accepted" and key in self.log.facts("edit"),
+            reason=reason_of(self.log.facts("reason"), file.path, unit.id),
+            rejected_before=known is not None and known["unit"] != unit.id,
         )
 
     def decide(self, decisions: Sequence[Decide]) -> bool:
         """Record decisions as one undo step. Raises DecisionUnknown, AppError `not-found`."""
-        with self._lock:
+        with self.lock:
             marks: list[Mark] = []
+            facts: list[Fact] = []
             for decision in decisions:
-                marks += self._marks(decision)
-            return self._log.record(marks)
+                made = self._marks(decision)
+                reason = checked_text(decision.reason) if decision.reason else ""
+                facts += self._facts(self.named(decision.path), made, reason)
+                marks += made
+            return self.log.record(marks, facts)
 
-    def _marks(self, decision: Decide) -> list[Mark]:
-        file = self._files.get(decision.path)
+    def named(self, path: str) -> ChangedFile:
+        """Return a changed file. Raises AppError `not-found`."""
+        file = self.files.get(path)
         if file is None:
             raise AppError(
-                "not-found",
-                f"Nothing changed at '{decision.path}'.",
-                f"See: cloche changes {self._id}",
+                "not-found", f"Nothing changed at '{path}'.", f"See: cloche changes {self._id}"
             )
-        review = self._review(file)
+        return file
+
+    def _facts(self, file: ChangedFile, marks: Iterable[Mark], reason: str) -> list[Fact]:
+        """Return what new marks say besides: why, what is to be remembered, that no edit holds."""
+        contents = {unit.id: unit.content for unit in self._summaries[file].units}
+        facts: list[Fact] = []
+        for mark in marks:
+            whole = state_of(mark.marks) == "rejected"
+            facts += [
+                reason_fact(file.path, mark.unit, reason if "r" in mark.marks else ""),
+                rejected_fact(contents[mark.unit], file.path, mark.unit, whole),
+                edit_fact(file.path, mark.unit, None),
+            ]
+        return facts
+
+    def _marks(self, decision: Decide) -> list[Mark]:
+        file = self.named(decision.path)
+        review = self.review(file)
         if decision.lines and len(decision.hunks) == 1:
             return [
-                review.decide_lines(self._log, decision.decision, decision.hunks[0], decision.lines)
+                review.decide_lines(self.log, decision.decision, decision.hunks[0], decision.lines)
             ]
         return review.decide(decision.decision, decision.hunks)
+
+    def edit(self, asked: EditRequest) -> bool:
+        """Replace a hunk's result by the user's own lines, which accepts it; one undo step.
+
+        Raises DecisionUnknown, AppError `not-found`, `usage`.
+        """
+        with self.lock:
+            file = self.named(asked.path)
+            hunk = self._lines_of(file, asked.hunk)
+            if len(asked.content) > MAX_EDIT:
+                raise AppError("usage", f"An edited hunk has at most {MAX_EDIT >> 10} KiB.")
+            marks = self.review(file).decide("accepted", (hunk.id,))
+            facts = self._facts(file, marks, "")[:-1]
+            return self.log.record(marks, [*facts, edit_fact(file.path, hunk.id, asked.content)])
+
+    def hunk_result(self, path: str, hunk: str) -> HunkResult:
+        """Return what stands in a hunk's place as it is decided now."""
+        with self.lock:
+            file = self.named(path)
+            review, found = self.review(file), self._lines_of(file, hunk)
+            proposed = review.hunk_result(Uniform("accepted"), found)
+            now = review.hunk_result(self.log, found)
+            return HunkResult(now, proposed, review.edit(self.log, found) is not None)
+
+    def _lines_of(self, file: ChangedFile, hunk: str) -> Hunk:
+        """Return a unit that is made of lines. Raises DecisionUnknown, AppError `usage`."""
+        unit = self.review(file).unit(hunk)
+        if not isinstance(unit, Hunk):
+            raise AppError("usage", "Only lines of text can be edited, not a fact about a file.")
+        return unit
 
     @property
     def open_units(self) -> int:
         """How many hunks and aspects of this generation wait for a decision."""
-        with self._lock:
+        with self.lock:
             return sum(
-                summary.open_units(file.path, self._log)
-                for file, summary in self._summaries.items()
+                summary.open_units(file.path, self.log) for file, summary in self._summaries.items()
             )
 
     def undo_decision(self) -> bool:
         """Take back the last step of decisions."""
-        with self._lock:
-            return self._log.undo()
+        with self.lock:
+            return self.log.undo()
 
     def redo_decision(self) -> bool:
         """Do again the step that was taken back last."""
-        with self._lock:
-            return self._log.redo()
+        with self.lock:
+            return self.log.redo()
 
     def merge(self, request: MergeRequest) -> MergeReport:
         """Write what is accepted into the workspace, or with `dry_run` only say what would be.
 
         Raises the errors of `snapshot`; AppError `not-found` for a path or hunk nobody changed.
         """
-        with self._lock:
+        with self.lock:
             decisions = self._asked(request)
             if request.dry_run:
                 plan = self._plan(decisions)
@@ -244,25 +322,25 @@ class Desk:
             return _report(done.merge, done.written, done.conflicts, done.skipped, done.notices)
 
     def _asked(self, request: MergeRequest) -> Decisions:
-        asked: Decisions = self._log
+        asked: Decisions = self.log
         if request.accept_safe:
             safe: list[Mark] = []
-            for file in self._files.values():  # one by one: all lines at once would be too much
-                safe += accept_safe([self._review(file)], asked)
+            for file in self.files.values():  # one by one: all lines at once would be too much
+                safe += accept_safe([self.review(file)], asked)
             asked = Overlay(asked, safe)
         marks: list[Mark] = []
         for text in request.accept:
             for name in self._matching(text):
-                marks += self._review(self._files[name]).decide("accepted")
+                marks += self.review(self.files[name]).decide("accepted")
         for hunk in request.hunks:
             marks += self._hunk(hunk)
         for text in request.reject:
             for name in self._matching(text):
-                marks += self._review(self._files[name]).decide("rejected")
+                marks += self.review(self.files[name]).decide("rejected")
         return Overlay(asked, marks) if marks else asked
 
     def _matching(self, text: str) -> list[str]:
-        found = matches(text, self._files)
+        found = matches(text, self.files)
         if not found:
             raise AppError(
                 "not-found",
@@ -274,7 +352,7 @@ class Desk:
     def _hunk(self, text: str) -> list[Mark]:
         found = [
             (file, unit.id)
-            for file in self._files.values()
+            for file in self.files.values()
             for unit in self._summaries[file].units
             if unit.id.startswith(text)
         ]
@@ -284,21 +362,21 @@ class Desk:
                 "not-found", f"{what} '{text}'.", f"See: cloche changes {self._id} --json"
             )
         file, unit = found[0]
-        return self._review(file).decide("accepted", (unit,))
+        return self.review(file).decide("accepted", (unit,))
 
     def _plan(self, decisions: Decisions) -> MergePlan:
         accepted = (
             file
-            for file in self._files.values()
+            for file in self.files.values()
             if self._summaries[file].has(LETTERS["accepted"], file.path, decisions)
         )
         return plan_reviews(
-            map(self._review, accepted), decisions, self._workspace, gone_dirs=self._gone_dirs
+            map(self.review, accepted), decisions, self._workspace, gone_dirs=self._gone_dirs
         )
 
     def undo(self, merge: str) -> UndoReport:
         """Take a whole merge back; files that moved on are merged or named as conflicts."""
-        with self._lock:
+        with self.lock:
             done = undo_merge(self._merges, self._merge_id(merge))
             self._in_force.renew()
             return UndoReport(

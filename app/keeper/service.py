@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import logging
-from functools import partial
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -15,17 +14,12 @@ from app.keeper.copying import Copies
 from app.keeper.guest_files import GuestFiles
 from app.keeper.guest_program import HOME, Place
 from app.keeper.prompts import clean_prompt
-from app.keeper.threads import in_thread
+from app.keeper.review_service import ReviewMethods, parse
 from app.protocol import (
-    MAX_LINE,
     MAX_NAME,
-    Changes,
-    ChangesPage,
-    Decide,
     EgressAnswer,
     ExecResult,
     Forward,
-    MergeRequest,
 )
 from vm.machine import guest_exec
 
@@ -39,27 +33,10 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-PAGE: Final = MAX_LINE // 2
-"""Bytes of changed files in one answer; the envelope and the last file need the rest."""
-
 MAX_EXEC_OUTPUT: Final = 256 << 10
 """Bytes of each stream in an `exec` answer: both in base64 and the envelope fit one line."""
 
 MAX_EXEC_S: Final = 3600.0
-T = TypeVar("T")
-
-
-class _Refresh(msgspec.Struct, frozen=True):
-    refresh: bool = False
-    start: int = 0
-
-
-class _Decide(msgspec.Struct, frozen=True):
-    decisions: list[Decide]
-
-
-class _Undo(msgspec.Struct, frozen=True):
-    merge: str
 
 
 class _Exec(msgspec.Struct, frozen=True):
@@ -95,12 +72,6 @@ class KeeperService:
         self._copies = Copies(lambda: self._keeper.links())
         self._methods: dict[str, Callable[[msgspec.Raw], Awaitable[object]]] = {
             "info": self._info,
-            "changes": self._changes,
-            "decide": self._decide,
-            "undo_decision": self._undo_decision,
-            "redo_decision": self._redo_decision,
-            "merge": self._merge,
-            "undo": self._undo,
             "exec": self._exec,
             "freeze": self._freeze,
             "thaw": self._thaw,
@@ -114,6 +85,7 @@ class KeeperService:
             "egress_answer": self._egress_answer,
             "egress_reload": self._egress_reload,
             "quit": self._quit,
+            **ReviewMethods(keeper).methods,
         }
 
     async def call(self, method: str, params: msgspec.Raw) -> object:
@@ -140,48 +112,8 @@ class KeeperService:
     async def _info(self, _: msgspec.Raw) -> object:
         return self._keeper.ledger.info()
 
-    async def _changes(self, params: msgspec.Raw) -> object:
-        asked = _parse(params, _Refresh)
-        if asked.refresh:
-            await self._keeper.refresh()
-        changes = await in_thread(self._keeper.tree.desk.changes)
-        return page_of(changes, max(0, asked.start))
-
-    async def _decide(self, params: msgspec.Raw) -> object:
-        asked = _parse(params, _Decide)
-        await in_thread(partial(self._keeper.tree.desk.decide, asked.decisions))
-        return await self._decided()
-
-    async def _undo_decision(self, _: msgspec.Raw) -> object:
-        await in_thread(self._keeper.tree.desk.undo_decision)
-        return await self._decided()
-
-    async def _redo_decision(self, _: msgspec.Raw) -> object:
-        await in_thread(self._keeper.tree.desk.redo_decision)
-        return await self._decided()
-
-    async def _decided(self) -> dict[str, object]:
-        self._keeper.ledger.change(open_units=await self._keeper.tree.open_units())
-        return self._told("decisions")
-
-    async def _merge(self, params: msgspec.Raw) -> object:
-        request = _parse(params, MergeRequest)
-        report = await in_thread(partial(self._keeper.tree.desk.merge, request))
-        self._told("merge")
-        return report
-
-    async def _undo(self, params: msgspec.Raw) -> object:
-        merge = _parse(params, _Undo).merge
-        report = await in_thread(partial(self._keeper.tree.desk.undo, merge))
-        self._told("merge")
-        return report
-
-    def _told(self, kind: str) -> dict[str, object]:
-        self._keeper.ledger.tell(kind)
-        return {}
-
     async def _exec(self, params: msgspec.Raw) -> object:
-        asked = _parse(params, _Exec)
+        asked = parse(params, _Exec)
         env = ENVIRONMENT | self._keeper.record.image_env
         command = guest_exec.Command(tuple(asked.argv), root=asked.root, cwd=asked.cwd, env=env)
         try:
@@ -211,12 +143,12 @@ class KeeperService:
         return {"generation": await self._keeper.freeze(False)}
 
     async def _resume(self, params: msgspec.Raw) -> object:
-        asked = _parse(params, _Resume)
+        asked = parse(params, _Resume)
         await self._keeper.resume(agent=asked.agent, patience_s=asked.patience_s)
         return {}
 
     async def _rename(self, params: msgspec.Raw) -> object:
-        name = _parse(params, _Rename).name
+        name = parse(params, _Rename).name
         if not 0 < len(name) <= MAX_NAME or not name.isprintable():
             raise AppError("usage", f"A name has 1 to {MAX_NAME} printable characters.")
         self._keeper.ledger.change(name=name)
@@ -228,7 +160,7 @@ class KeeperService:
         return {}
 
     async def _send(self, params: msgspec.Raw) -> object:
-        text = clean_prompt(_parse(params, _Send).text)
+        text = clean_prompt(parse(params, _Send).text)
         agent, state = self._keeper.agent, self._keeper.ledger.state
         if agent is None or state.state != "running":
             raise not_running(self._keeper.record.id, state.state)
@@ -243,14 +175,14 @@ class KeeperService:
         return self._keeper.forwards.list()
 
     async def _add_port(self, params: msgspec.Raw) -> object:
-        return await self._keeper.forwards.add(_parse(params, Forward))
+        return await self._keeper.forwards.add(parse(params, Forward))
 
     async def _remove_port(self, params: msgspec.Raw) -> object:
-        await self._keeper.forwards.remove(_parse(params, _Port).host_port)
+        await self._keeper.forwards.remove(parse(params, _Port).host_port)
         return {}
 
     async def _egress_answer(self, params: msgspec.Raw) -> object:
-        given = _parse(params, EgressAnswer)
+        given = parse(params, EgressAnswer)
         raise AppError(
             "no-such", f"Nobody asks about {given.host} (any more).", "cloche egress log ID"
         )
@@ -287,20 +219,3 @@ class KeeperService:
     async def copy(self, client: ClientSession) -> int:
         """Serve one client's copy; the exit status of its session."""
         return await self._copies.serve(client)
-
-
-def _parse(params: msgspec.Raw, kind: type[T]) -> T:
-    return msgspec.json.decode(params, type=kind)
-
-
-def page_of(changes: Changes, start: int) -> ChangesPage:
-    """Return as many files from `start` on as one answer holds, one at least."""
-    room, end = PAGE, start
-    while end < len(changes.files):
-        size = len(msgspec.json.encode(changes.files[end]))
-        if size > room and end > start:
-            break
-        room -= size
-        end += 1
-    part = msgspec.structs.replace(changes, files=changes.files[start:end])
-    return ChangesPage(part, len(changes.files))

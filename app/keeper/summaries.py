@@ -22,6 +22,8 @@ class UnitSummary:
     numbers: tuple[int, int, int, int]
     """1-based as in a diff without context; all 0 for an aspect."""
     aspect: str
+    content: str
+    """What names the changed lines wherever they stand; for an aspect its id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +49,9 @@ class Summary:
 def summary_of(review: FileReview) -> Summary:
     """Take from a review what is kept of it."""
     units = tuple(
-        UnitSummary(unit.id, unit.size, review.span(unit), "")
+        UnitSummary(unit.id, unit.size, review.span(unit), "", review.content_id(unit))
         if isinstance(unit, Hunk)
-        else UnitSummary(unit.id, unit.size, (0, 0, 0, 0), unit.kind)
+        else UnitSummary(unit.id, unit.size, (0, 0, 0, 0), unit.kind, unit.id)
         for unit in review.units
     )
     return Summary(review.added, review.removed, review.binary, review.risk, units)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         SessionInfo,
         UndoReport,
     )
+    from app.protocol_review import Comment, CommentRequest, EditRequest, HunkResult
     from vm.egress.questions import Answer
 
 
@@ -64,6 +65,26 @@ class SessionPort(Protocol):
 
     async def redo_decision(self) -> None:
         """Do the step again that was taken back last."""
+        ...
+
+    async def comments(self) -> list[Comment]:
+        """Return every comment: by path, then by line."""
+        ...
+
+    async def comment(self, request: CommentRequest) -> Comment:
+        """Write a comment, or a new text for one; one undo step."""
+        ...
+
+    async def uncomment(self, id: str) -> None:
+        """Take a comment away; one undo step."""
+        ...
+
+    async def hunk_result(self, path: str, hunk: str) -> HunkResult:
+        """Return what stands in a hunk's place as it is decided now."""
+        ...
+
+    async def edit(self, request: EditRequest) -> None:
+        """Replace a hunk's result by the user's own lines; accepts it, one undo step."""
         ...
 
     async def merge(self, request: MergeRequest) -> MergeReport:

@@ -10,7 +10,7 @@ import pytest
 from app.errors import AppError
 from app.keeper import desk
 from app.keeper.desk import MAX_HELD
-from app.keeper.service import page_of
+from app.keeper.review_service import page_of
 from app.protocol import Changes, Decide, FileChange, MergeRequest
 from snapshot.errors import SnapshotError
 from snapshot.review import FileReview

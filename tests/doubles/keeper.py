@@ -20,8 +20,9 @@ from app.protocol import (
     SessionInfo,
     UndoReport,
 )
+from app.protocol_review import Comment, HunkResult
 from app.services.ports import AgentChoice
-from snapshot.decisions import LETTERS, Mark, state_of
+from snapshot.decisions import LETTERS, Mark, Uniform, state_of
 from snapshot.review import ChangedFile, FileReview
 from vm.egress.questions import choice
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from app.protocol import AgentState, Decide, MergeRequest, SessionState
+    from app.protocol_review import CommentRequest, EditRequest
     from vm.egress.questions import Answer
 
 
@@ -77,6 +79,7 @@ class MemoryDecisions:
     def __init__(self) -> None:
         self._steps: list[list[Mark]] = []
         self._undone: list[list[Mark]] = []
+        self.edits: dict[tuple[bytes, str], bytes] = {}
 
     def marks(self, path: bytes, unit: str, size: int) -> str:
         """Return the marks of a unit."""
@@ -85,6 +88,10 @@ class MemoryDecisions:
                 if (mark.path, mark.unit) == (path, unit) and len(mark.marks) == size:
                     return mark.marks
         return LETTERS["open"] * size
+
+    def edit(self, path: bytes, unit: str) -> bytes | None:
+        """Return a hunk's edit."""
+        return self.edits.get((path, unit))
 
     def record(self, marks: list[Mark]) -> None:
         """Add one step."""
@@ -124,6 +131,7 @@ class FakeSession:
         self.refuse: AppError | None = None
         self.decided: list[tuple[Decide, ...]] = []
         self.refreshed = 0
+        self.remarks: list[Comment] = []
         self.answered: list[tuple[str, Answer, bool]] = []
         self.reloads = 0
 
@@ -188,7 +196,10 @@ class FakeSession:
             hunks.append(HunkInfo(aspect.id, 0, 0, 0, 0, state_of(marks), aspect.kind, marks))
         for hunk in review.hunks:
             marks = review.marks(self.decisions, hunk)
-            hunks.append(HunkInfo(hunk.id, *review.span(hunk), state_of(marks), "", marks))
+            edited = review.edit(self.decisions, hunk) is not None
+            numbers = review.span(hunk)
+            info = HunkInfo(hunk.id, *numbers, state_of(marks), "", marks, edited=edited)
+            hunks.append(info)
         return FileChange(
             path=file.path,
             kind=file.change_kind,  # type: ignore[arg-type]
@@ -210,6 +221,7 @@ class FakeSession:
                 if merge.merge not in self.undone
             ),
             hunks=tuple(hunks),
+            comments=sum(comment.path == file.path for comment in self.remarks),
         )
 
     async def decide(self, decisions: Sequence[Decide]) -> None:
@@ -232,6 +244,50 @@ class FakeSession:
     async def redo_decision(self) -> None:
         """Do a step again."""
         self.decisions.redo()
+        self.publish("decisions")
+
+    async def comments(self) -> list[Comment]:
+        """Return the comments."""
+        return list(self.remarks)
+
+    async def comment(self, request: CommentRequest) -> Comment:
+        """Write a comment."""
+        if self.refuse is not None:
+            raise self.refuse
+        made = Comment(
+            id=request.id or f"c{len(self.remarks) + 1}",
+            path=request.path,
+            text=request.text,
+            side=request.side,
+            start=request.start,
+            end=request.end or request.start,
+            hunk=request.hunk,
+        )
+        if request.id:
+            old = next(one for one in self.remarks if one.id == request.id)
+            made = msgspec.structs.replace(old, text=request.text)
+        self.remarks = [one for one in self.remarks if one.id != made.id] + [made]
+        self.publish("decisions")
+        return made
+
+    async def uncomment(self, id: str) -> None:
+        """Take a comment away."""
+        self.remarks = [one for one in self.remarks if one.id != id]
+        self.publish("decisions")
+
+    async def hunk_result(self, path: str, hunk: str) -> HunkResult:
+        """Return what stands in a hunk's place."""
+        review = next(file for file in self.files if file.path == path).review()
+        unit = next(one for one in review.hunks if one.id == hunk)
+        proposed = review.hunk_result(Uniform("accepted"), unit)
+        edited = review.edit(self.decisions, unit) is not None
+        return HunkResult(review.hunk_result(self.decisions, unit), proposed, edited)
+
+    async def edit(self, request: EditRequest) -> None:
+        """Replace a hunk's result."""
+        file = next(file for file in self.files if file.path == request.path)
+        self.decisions.record(file.review().decide("accepted", (request.hunk,)))
+        self.decisions.edits[os.fsencode(request.path), request.hunk] = request.content
         self.publish("decisions")
 
     async def merge(self, request: MergeRequest) -> MergeReport:

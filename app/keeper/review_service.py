@@ -1,0 +1,164 @@
+"""The methods of `cloche.control` that are about reviewing: changes, decisions, merges."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Final, TypeVar
+
+import msgspec
+
+from app.keeper.threads import in_thread
+from app.protocol import MAX_LINE, Changes, ChangesPage, Decide, MergeRequest
+from app.protocol_review import Comment, CommentRequest, CommentsPage, EditRequest
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+
+    from app.keeper.desk import Desk
+    from app.keeper.keeper import Keeper
+
+PAGE: Final = MAX_LINE // 2
+"""Bytes of items in one answer; the envelope and the last item need the rest."""
+
+T = TypeVar("T")
+
+
+class _Refresh(msgspec.Struct, frozen=True):
+    refresh: bool = False
+    start: int = 0
+
+
+class _Decide(msgspec.Struct, frozen=True):
+    decisions: list[Decide]
+
+
+class _Undo(msgspec.Struct, frozen=True):
+    merge: str
+
+
+class _Comments(msgspec.Struct, frozen=True):
+    start: int = 0
+
+
+class _Comment(msgspec.Struct, frozen=True):
+    id: str
+
+
+class _Hunk(msgspec.Struct, frozen=True):
+    path: str
+    hunk: str
+
+
+class ReviewMethods:
+    """What clients may ask about the changes of a session."""
+
+    def __init__(self, keeper: Keeper) -> None:
+        self._keeper = keeper
+        self.methods: dict[str, Callable[[msgspec.Raw], Awaitable[object]]] = {
+            "changes": self._changes,
+            "decide": self._decide,
+            "undo_decision": self._undo_decision,
+            "redo_decision": self._redo_decision,
+            "merge": self._merge,
+            "undo": self._undo,
+            "comments": self._comments,
+            "comment": self._comment,
+            "uncomment": self._uncomment,
+            "hunk_result": self._hunk_result,
+            "edit": self._edit,
+        }
+
+    @property
+    def _desk(self) -> Desk:
+        return self._keeper.tree.desk
+
+    async def _changes(self, params: msgspec.Raw) -> object:
+        asked = parse(params, _Refresh)
+        if asked.refresh:
+            await self._keeper.refresh()
+        changes = await in_thread(self._desk.changes)
+        return page_of(changes, max(0, asked.start))
+
+    async def _decide(self, params: msgspec.Raw) -> object:
+        asked = parse(params, _Decide)
+        await in_thread(partial(self._desk.decide, asked.decisions))
+        return await self._decided()
+
+    async def _undo_decision(self, _: msgspec.Raw) -> object:
+        await in_thread(self._desk.undo_decision)
+        return await self._decided()
+
+    async def _redo_decision(self, _: msgspec.Raw) -> object:
+        await in_thread(self._desk.redo_decision)
+        return await self._decided()
+
+    async def _decided(self) -> dict[str, object]:
+        self._keeper.ledger.change(open_units=await self._keeper.tree.open_units())
+        return self._told("decisions")
+
+    async def _merge(self, params: msgspec.Raw) -> object:
+        request = parse(params, MergeRequest)
+        report = await in_thread(partial(self._desk.merge, request))
+        self._told("merge")
+        return report
+
+    async def _undo(self, params: msgspec.Raw) -> object:
+        merge = parse(params, _Undo).merge
+        report = await in_thread(partial(self._desk.undo, merge))
+        self._told("merge")
+        return report
+
+    def _told(self, kind: str) -> dict[str, object]:
+        self._keeper.ledger.tell(kind)
+        return {}
+
+    async def _comments(self, params: msgspec.Raw) -> object:
+        start = max(0, parse(params, _Comments).start)
+        found = await in_thread(self._desk.remarks.all)
+        return comments_of(found, start)
+
+    async def _comment(self, params: msgspec.Raw) -> object:
+        asked = parse(params, CommentRequest)
+        comment = await in_thread(partial(self._desk.remarks.write, asked))
+        self._told("decisions")
+        return comment
+
+    async def _uncomment(self, params: msgspec.Raw) -> object:
+        await in_thread(partial(self._desk.remarks.remove, parse(params, _Comment).id))
+        return self._told("decisions")
+
+    async def _hunk_result(self, params: msgspec.Raw) -> object:
+        asked = parse(params, _Hunk)
+        return await in_thread(partial(self._desk.hunk_result, asked.path, asked.hunk))
+
+    async def _edit(self, params: msgspec.Raw) -> object:
+        asked = parse(params, EditRequest)
+        await in_thread(partial(self._desk.edit, asked))
+        return await self._decided()
+
+
+def parse(params: msgspec.Raw, kind: type[T]) -> T:
+    """Return a method's parameters. Raises MsgspecError."""
+    return msgspec.json.decode(params, type=kind)
+
+
+def page_of(changes: Changes, start: int) -> ChangesPage:
+    """Return as many files from `start` on as one answer holds, one at least."""
+    part = msgspec.structs.replace(changes, files=_part(changes.files, start))
+    return ChangesPage(part, len(changes.files))
+
+
+def comments_of(comments: tuple[Comment, ...], start: int) -> CommentsPage:
+    """Return as many comments from `start` on as one answer holds, one at least."""
+    return CommentsPage(_part(comments, start), len(comments))
+
+
+def _part(items: Sequence[T], start: int) -> tuple[T, ...]:
+    room, end = PAGE, start
+    while end < len(items):
+        size = len(msgspec.json.encode(items[end]))
+        if size > room and end > start:
+            break
+        room -= size
+        end += 1
+    return tuple(items[start:end])
