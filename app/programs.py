@@ -16,7 +16,7 @@ import msgspec
 from app.errors import AppError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 WORDS_VARIABLE: Final = "CLOCHE_ARGV"
 """`1`: the command is a list of words."""
@@ -30,6 +30,14 @@ CWD_VARIABLE: Final = "CLOCHE_CWD"
 ENV_VARIABLE: Final = "CLOCHE_ENV"
 """A JSON object of further variables for the program."""
 
+
+MAX_COMMAND: Final = 90 << 10
+"""Bytes of a command with its variables, quoted for a shell. It is one word of the guest's shell in
+the end, of which Linux takes 128 KiB (MAX_ARG_STRLEN), and what Cloche adds needs room as well."""
+
+FILE_INSTEAD: Final = "Put it into a file, or give it on stdin: cloche cp FILE ID:/tmp/"
+MAX_SHOWN: Final = 60
+"""Characters of a refused word that are shown."""
 
 FAILED: Final = "failed@cloche"
 """The "signal" by which a channel of ours ends where Cloche, not the program, has failed; its
@@ -89,3 +97,32 @@ class Program:
         if self.env:
             said[ENV_VARIABLE] = json.dumps(dict(self.env))
         return said
+
+
+def check_words(
+    words: Iterable[str], env: Mapping[str, str] | None = None, *, way_out: str = FILE_INSTEAD
+) -> None:
+    """Refuse what no program in a guest can be given, before anything is sent; else it arrives.
+
+    Raises AppError `usage` for bytes that are no UTF-8, for NUL and for too many of them; its hint
+    is `way_out` where it is the size.
+    """
+    size = 0
+    for word in (*words, *(f"{name}={value}" for name, value in (env or {}).items())):
+        check_text(word)
+        size += len(shlex.quote(word).encode()) + 1
+    if size > MAX_COMMAND:
+        text = f"The command and its variables have {size} bytes, {MAX_COMMAND} are possible."
+        raise AppError("usage", text, way_out)
+
+
+def check_text(word: str) -> None:
+    """Raise AppError `usage` for what cannot be handed to a guest at all."""
+    shown = word[:MAX_SHOWN].encode("utf-8", "backslashreplace").decode()
+    if "\0" in word:
+        raise AppError("usage", "A word with a NUL byte in it cannot be passed on.", "Remove it.")
+    try:
+        word.encode()
+    except UnicodeEncodeError as error:
+        text = f"'{shown}' is not UTF-8, so it cannot be passed on."
+        raise AppError("usage", text, "Put it into a file: cloche cp FILE ID:/tmp/") from error

@@ -15,7 +15,7 @@ from app.client import fleet, programs
 from app.client.session import SessionClient
 from app.errors import EXIT_DONE, EXIT_TIMEOUT, AppError, not_running
 from app.paths import Paths, check_sockets_private
-from app.programs import Program
+from app.programs import Program, check_words
 
 if TYPE_CHECKING:
     import argparse
@@ -37,6 +37,7 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
     """Run a command in the guest; its exit status is ours."""
     if not arguments.rest:
         raise AppError("usage", "What shall be run?", "cloche exec ID -- CMD")
+    check_words(arguments.rest)
     limit = arguments.timeout_s
     if limit is not None and not 0 < limit <= MAX_EXEC_S:  # which no NaN is
         raise AppError("usage", f"{limit:g} is no time to run for.", "--timeout-s 60")

@@ -12,7 +12,7 @@ from app.client.copying import check_source, destination
 from app.client.sandboxes import SandboxSpec
 from app.config import LIMITS
 from app.errors import AppError
-from app.programs import Program
+from app.programs import Program, check_words
 from app.services.sandbox import CopyPair, SandboxRequest
 
 if TYPE_CHECKING:
@@ -20,13 +20,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 SECONDS: Final = (1, 3600)
-MAX_COMMAND: Final = 100 << 10
-"""Bytes of command and variables together; Linux takes 128 KiB in one word (MAX_ARG_STRLEN)."""
-
 MAX_VARIABLES: Final = 200
 MAX_COPIES: Final = 100
 _NAME: Final = re.compile(r"[^=\0]+\Z")
 _HELP: Final = "See: cloche sandbox --help"
+_TOO_LARGE: Final = "Give it a file: --copy-in HOST:GUEST, or --stdin-file FILE"
 
 
 def request_of(arguments: argparse.Namespace) -> SandboxRequest:
@@ -62,22 +60,8 @@ def _program(arguments: argparse.Namespace) -> Program:
     if cwd and not cwd.startswith("/"):
         text = f"'{cwd}' is no absolute path of the guest."
         raise AppError("usage", text, f"--cwd /workspace/{cwd}")
-    _check_texts([*argv, *env, *env.values(), cwd])
+    check_words([*argv, cwd], env, way_out=_TOO_LARGE)
     return Program(argv, root=arguments.root, cwd=cwd, env=env)
-
-
-def _check_texts(words: Sequence[str]) -> None:
-    """Refuse what no guest can be told: bytes that are no UTF-8, and too many of them."""
-    size = 0
-    for word in words:
-        try:
-            size += len(word.encode()) + 1
-        except UnicodeEncodeError as error:
-            shown = word.encode("utf-8", "backslashreplace").decode()
-            raise AppError("usage", f"'{shown}' is not UTF-8.", _HELP) from error
-    if size > MAX_COMMAND:
-        text = f"The command and its variables have {size} bytes, {MAX_COMMAND} are possible."
-        raise AppError("usage", text, "Give it a file: --copy-in HOST:GUEST, or --stdin-file FILE")
 
 
 def _variable(pair: str) -> tuple[str, str]:

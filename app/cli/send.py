@@ -10,6 +10,7 @@ from app.client import fleet
 from app.client.session import SessionClient
 from app.errors import EXIT_DONE, AppError, not_running
 from app.paths import Paths
+from app.programs import check_text
 
 if TYPE_CHECKING:
     import argparse
@@ -22,6 +23,7 @@ MAX_STDIN: Final = 1 << 20
 
 def send(arguments: argparse.Namespace, output: Output) -> int:
     """Send a prompt exactly once: it is never tried again, whatever happens."""
+    check_text(arguments.text)
     paths = Paths.from_environment()
     info = fleet.find_session(paths, arguments.session)
     if info.state != "running":

@@ -18,6 +18,7 @@ from app.client.launch import launcher
 from app.errors import EXIT_DONE, AppError, not_running
 from app.files import write_atomic
 from app.paths import Paths, private_folder
+from app.programs import check_words
 from app.records import read_session
 
 if TYPE_CHECKING:
@@ -63,6 +64,7 @@ Host {alias}
 
 def ssh(arguments: argparse.Namespace, _: Output) -> int:
     """Become OpenSSH's client, as the agent's user or with --root as the world's root."""
+    check_words(arguments.rest or ())
     program = shutil.which("ssh")
     if program is None:
         raise AppError(

@@ -24,6 +24,7 @@ from app.folders import delete_session, new_folder, sweep
 from app.forwarding import write_forwards
 from app.homes import note_home
 from app.paths import private_folder
+from app.programs import check_words
 from app.protocol import MAX_NAME
 from app.wire_text import path_text
 from vm.steps import reached
@@ -170,6 +171,7 @@ def create(
 
 
 def _prepare(paths: Paths, request: StartRequest) -> tuple[records.SessionRecord, bytes]:
+    check_words(request.argv)
     config = load_config(paths.config)
     agent = find_agent(config.agents, request.agent)
     workspace = checks.check_workspace(paths, request.workspace)

@@ -14,7 +14,7 @@ import asyncssh
 
 from app.client.connection import keeper_lost
 from app.errors import EXIT_OURS, AppError
-from app.programs import fault_in
+from app.programs import check_words, fault_in
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -44,7 +44,11 @@ class Ended:
 async def start(
     client: SessionClient, program: Program, options: Mapping[str, Any] | None = None
 ) -> Running:
-    """Start a program; `options` are asyncssh's, for a terminal. Raises AppError `keeper-lost`."""
+    """Start a program; `options` are asyncssh's, for a terminal.
+
+    Raises AppError `keeper-lost`, and `usage` for what cannot be passed on.
+    """
+    check_words((*program.argv, program.cwd), program.env)
     try:
         return await client.ssh.create_process(
             program.command, encoding=None, env=program.environment, **(options or {})

@@ -9,6 +9,7 @@ import msgspec
 
 from app.client.connection import CALL_S, Connection, keeper_lost
 from app.errors import AppError
+from app.programs import check_words
 from app.protocol import (
     Changes,
     ChangesPage,
@@ -184,6 +185,7 @@ class SessionClient:
         timeout_s: float = 60.0,
     ) -> ExecResult:
         """Run a program in the guest to its end and return what it printed (1 MiB at most)."""
+        check_words((*argv, cwd))
         params = {"argv": list(argv), "root": root, "cwd": cwd, "timeout_s": timeout_s}
         return await self._connection.ask("exec", params, ExecResult, timeout_s + CALL_S)
 

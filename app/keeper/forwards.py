@@ -28,6 +28,7 @@ from app.forwarding import (
 from app.keeper.threads import end_tasks
 from app.protocol import Forward
 from vm.errors import LinkLost
+from vm.machine.opening import open_process
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -150,7 +151,7 @@ async def _carry(
     writer: asyncio.StreamWriter,
 ) -> None:
     command = f"exec /bin/busybox nc {HOST} {guest_port}"
-    process = await ssh.create_process(command, encoding=None, request_pty=False)
+    process = await open_process(ssh, command)
     going = asyncio.get_running_loop().create_task(_there(reader, process))
     try:
         while data := await process.stdout.read(CHUNK):

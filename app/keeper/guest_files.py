@@ -18,6 +18,7 @@ import asyncssh
 
 from app.keeper.threads import end_tasks
 from vm.errors import LinkLost
+from vm.machine.opening import OPEN_S, open_process
 
 if TYPE_CHECKING:
     from app.keeper.links import Links
@@ -54,16 +55,15 @@ class GuestFiles:
         """Start the second sshd, log in and ask for sftp. Raises LinkLost."""
         ssh = await links.ssh()
         command = shlex.join((*SSHD, *(ROOT_IN_WORLD if root else ())))
-        try:
-            outer = await ssh.create_process(f"exec {command}", encoding=None, request_pty=False)
-        except (asyncssh.Error, OSError) as error:
-            raise LinkLost(f"The guest started no sshd: {error}.") from error
+        outer = await open_process(ssh, f"exec {command}", what="sshd")
         near, far = socket.socketpair()
         far.setblocking(False)
         relay = asyncio.get_running_loop().create_task(_relay(outer, far))
         try:
             inner = await links.log_in(near, "cloche" if root else "agent")
-            streams = cast("Streams", await inner.open_session(subsystem="sftp", encoding=None))  # pyright: ignore[reportUnknownMemberType]
+            async with asyncio.timeout(OPEN_S):
+                opened = await inner.open_session(subsystem="sftp", encoding=None)  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+            streams = cast("Streams", opened)
         except BaseException as error:
             await end_tasks([relay])
             outer.close()

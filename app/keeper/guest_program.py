@@ -11,7 +11,6 @@ import shlex
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-import asyncssh
 import msgspec
 
 from app.errors import AppError
@@ -21,10 +20,13 @@ from vm.errors import LinkLost
 from vm.machine import guest_exec
 from vm.machine.commands import SIGNALS, enter_words
 from vm.machine.ending import ended
+from vm.machine.opening import open_process
 from vm.machine.shells import shell_pid
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    import asyncssh
 
     from vm.machine.commands import Process
     from vm.machine.shells import Shells
@@ -109,27 +111,21 @@ async def start(
     Without a terminal one of the connection's `shells` may be ready for it.
 
     Raises LinkLost when the guest starts nothing, GuestProtocol when it does not say what,
-    AppError `usage` for what no argument vector can hold.
+    BadCommand for what no argument vector can hold.
     """
     environment = ENVIRONMENT if term is None else ENVIRONMENT | {"TERM": term[0]}
     command = guest_exec.Command(argv, root=root, cwd=place.cwd, env={**environment, **place.env})
-    try:
-        words = enter_words(command)
-    except ValueError as error:
-        raise AppError("usage", f"The command cannot be run: {error}.") from error
+    words = enter_words(command)
     if term is None and shells is not None:
         ready = await shells.take(shlex.join(words))
         if ready is not None:
             return GuestProgram(ready.process, ready.group, ssh)
-    options: dict[str, Any] = {"request_pty": False}
+    options: dict[str, Any] = {}
     stream = ">&2"
     if term is not None:
         options, stream = {"term_type": term[0], "term_size": term[1:]}, ""
     script = f"echo $$ {stream}; exec {shlex.join(words)}"
-    try:
-        process: Process = await ssh.create_process(script, encoding=None, **options)
-    except (asyncssh.Error, OSError) as error:
-        raise LinkLost(f"The guest started no program: {error}.") from error
+    process = await open_process(ssh, script, **options)
     try:
         group = await shell_pid(process.stdout if term else process.stderr)
     except BaseException:

@@ -116,17 +116,14 @@ class KeeperService:
         asked = parse(params, _Exec)
         env = ENVIRONMENT | self._keeper.record.image_env
         command = guest_exec.Command(tuple(asked.argv), root=asked.root, cwd=asked.cwd, env=env)
-        try:
-            ssh, shells = await self._keeper.links().shells()
-            done = await guest_exec.run(
-                ssh,
-                command,
-                max_output=MAX_EXEC_OUTPUT,
-                timeout_s=min(max(asked.timeout_s, 0.1), MAX_EXEC_S),
-                shells=shells,
-            )
-        except ValueError as error:
-            raise AppError("usage", f"The command cannot be run: {error}.") from error
+        ssh, shells = await self._keeper.links().shells()
+        done = await guest_exec.run(
+            ssh,
+            command,
+            max_output=MAX_EXEC_OUTPUT,
+            timeout_s=min(max(asked.timeout_s, 0.1), MAX_EXEC_S),
+            shells=shells,
+        )
         return ExecResult(
             done.exit_code,
             done.stdout,

@@ -84,6 +84,7 @@ class Shift:
             self.room.watch(),
             self.pulse.watch(),
             self.clock.watch(),
+            self.engine.links.watch(lambda: self.still),
             self._mirror(),
             self._carry(adopted),
             self.forwards.restore(),

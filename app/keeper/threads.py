@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -33,7 +33,7 @@ async def in_thread(work: Callable[[], T]) -> T:
         raise
 
 
-async def end_tasks(tasks: Sequence[asyncio.Task[None]]) -> None:
+async def end_tasks(tasks: Sequence[asyncio.Task[Any]]) -> None:
     """Cancel tasks until every one has ended.
 
     Once is not enough: a cancellation that arrives in the same moment as the result that a task

@@ -17,7 +17,7 @@ from app.client.copying.report import forbidden
 from app.copy_stream import Record
 from app.errors import AppError, naming
 from app.keeper.guest_program import HOME, Place, place_of
-from app.programs import Program
+from app.programs import MAX_COMMAND, Program, check_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,6 +33,34 @@ def test_a_keeper_understands_what_a_client_asks(
     assert shlex.split(program.command) == argv
     assert place_of(program.environment) == Place(cwd or "/workspace", env)
     assert place_of(Program(("true",)).environment) == HOME
+
+
+@given(argv=st.lists(WORDS, min_size=1, max_size=5), env=st.dictionaries(WORDS, WORDS))
+def test_what_fits_may_be_passed_on(argv: list[str], env: dict[str, str]) -> None:
+    check_words(argv, env)
+
+
+@pytest.mark.parametrize(
+    ("words", "env", "said"),
+    [
+        (["true", "a\0b"], {}, "NUL"),
+        (["true"], {"A": "a\0b"}, "NUL"),
+        (["true", "caf\udce9"], {}, "'caf\\udce9' is not UTF-8"),
+        (["true"], {"A": "caf\udce9"}, "not UTF-8"),
+        (["x" * MAX_COMMAND], {}, f"{MAX_COMMAND} are possible"),
+        (["x"] * (MAX_COMMAND // 2 + 1), {}, f"{MAX_COMMAND} are possible"),
+        (["'" * (MAX_COMMAND // 5)], {}, f"{MAX_COMMAND} are possible"),  # quoted they are more
+        (["true"], {"A": "ü" * (MAX_COMMAND // 2)}, f"{MAX_COMMAND} are possible"),
+    ],
+)
+def test_what_no_guest_can_be_given(words: list[str], env: dict[str, str], said: str) -> None:
+    with pytest.raises(AppError) as caught:
+        check_words(words, env)
+    assert caught.value.code == "usage"
+    assert said in caught.value.message
+    assert caught.value.message.isprintable()
+    assert len(caught.value.message) < 200
+    assert caught.value.hint
 
 
 @pytest.mark.parametrize("text", ["", "[]", "7", '{"a": 1}', "{"])

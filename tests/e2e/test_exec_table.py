@@ -151,6 +151,10 @@ async def _places_and_words(client: Client) -> None:
     words = ("a b", "", "$HOME", "'\"\\", "two\nlines", "-n", "ü")
     said = await client.run(Program(("printf", "%s|", *words)))
     assert said.out.decode().split("|")[:-1] == list(words)
+    large = "".join(map(chr, range(1, 0x250))) * 60
+    quotes = "'" * 900
+    program = Program(("printf", "%s|%s", large, quotes), env={"A": "b" * 20_000})
+    assert (await client.run(program)).out.decode() == f"{large}|{quotes}"
     script = 'pwd; id -u; echo "$A"; echo "${LANG}"'
     program = Program(("sh", "-c", script), root=True, cwd="/tmp", env={"A": "b=c\nd"})
     assert await client.run(program) == Said(0, b"/tmp\n0\nb=c\nd\nC.UTF-8\n", b"")

@@ -18,6 +18,7 @@ import pytest
 
 from app.keeper import guest_clock
 from app.keeper.guest_clock import GuestClock
+from app.keeper.links import Links
 from tests.e2e import vmlab
 from vm.errors import BootFailed, LinkLost
 from vm.machine import checkpoint, ssh
@@ -45,7 +46,6 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
     from pathlib import Path
 
-    from app.keeper.links import Links
     from vm.image.store import ImageSet
     from vm.machine.spec import Disk
 
@@ -377,6 +377,23 @@ async def test_both_links_at_once_and_a_lost_one(forked_vm: LabVM) -> None:
     again = await BulkClient.connect(forked_vm.spec.bulk_socket, forked_vm.identity.token, 20.0)
     await again.ping()
     await again.close()
+
+
+async def test_an_sshd_that_dies_is_noticed_and_followed_by_another(forked_vm: LabVM) -> None:
+    links = Links(forked_vm.spec, forked_vm.identity, forked_vm.ssh)
+    for ending in ("kill -9 $PPID", "kill -TERM $(pidof sshd)"):
+        ssh, shells = await links.shells()
+        running = asyncio.create_task(run(ssh, Command(("sleep", "1000")), timeout_s=600))
+        with pytest.raises(LinkLost):
+            async with asyncio.timeout(60):
+                await run_toolkit(ssh, f"sh -c '{ending}; sleep 1000'", timeout_s=600)
+        with pytest.raises(LinkLost):
+            async with asyncio.timeout(60):
+                await running
+        forked_vm.ssh, shells = await links.shells()
+        assert forked_vm.ssh is not ssh
+        assert (await run(forked_vm.ssh, Command(("true",)), shells=shells)).exit_code == 0
+    await links.close()
 
 
 async def test_pause_and_resume(forked_vm: LabVM) -> None:

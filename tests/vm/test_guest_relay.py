@@ -60,6 +60,13 @@ def test_a_start_counts_once(guest: Guest) -> None:
     assert port.until(b"end\n") == b"banner\n" + start  # payload like any other
 
 
+def test_a_server_that_dies_is_told_of_and_the_next_link_is_a_new_one(guest: Guest) -> None:
+    guest.control.connect()
+    guest.control.send(b"die\n")
+    assert guest.control.until(PREFIX + b"ENDED\n") == b"banner\n"
+    _echo(guest, b"another")
+
+
 @pytest.mark.parametrize(
     "noise",
     [

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.vm.machine_ssh_fakes import connected
 from vm.errors import GuestProtocol, LinkLost
 from vm.machine import commands
-from vm.machine.commands import Command, enter_words
+from vm.machine.commands import MAX_SCRIPT, Command, enter_words
 from vm.machine.guest_exec import (
     GuestFailed,
     OldImage,
@@ -158,8 +158,11 @@ def test_quoting_is_undone_exactly(argv: list[str], value: str) -> None:
         Command(("a",), env={"": "x"}),
         Command(("a",), env={"A=B": "x"}),
         Command(("a",), env={"A": "x\0"}),
+        Command(("a\udcff",)),
+        Command(("a", "x" * MAX_SCRIPT)),
+        Command(("a",), env={"A": "'" * (MAX_SCRIPT // 5)}),
     ],
 )
 def test_what_no_argv_can_hold(command: Command) -> None:
-    with pytest.raises(ValueError, match=r"NUL|no name"):
+    with pytest.raises(ValueError, match=r"NUL|no name|UTF-8|bytes"):
         enter_words(command)

@@ -78,6 +78,7 @@ struct link {
     uint8_t out[OUT_MAX];
 };
 void link_init(struct link *l, int port, const char *token);
+void link_ended(struct link *l);
 size_t link_scan(struct link *l, const uint8_t *bytes, size_t n, enum link_event *event);
 ssize_t link_read(struct link *l, uint8_t *bytes, size_t room);
 bool link_put(struct link *l, const void *bytes, size_t n);

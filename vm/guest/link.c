@@ -69,6 +69,12 @@ static enum link_event line_done(struct link *l) {
     return LINK_BEGIN;
 }
 
+/* Says that the link's bytes end here: without it a host would wait for a dead sshd for ever. */
+void link_ended(struct link *l) {
+    char line[LINE_LEN + 1];
+    link_put(l, line, (size_t)sprintf(line, MAGIC "%s ENDED\n", l->token));
+}
+
 /* Looks through bytes up to the end of the first preamble and says how many that were. */
 size_t link_scan(struct link *l, const uint8_t *bytes, size_t n, enum link_event *event) {
     *event = LINK_NOTHING;

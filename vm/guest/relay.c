@@ -54,6 +54,12 @@ static void end_link(struct link *l) {
     start_sshd();
 }
 
+/* Ends a link whose host does not know yet that it has come to its end. */
+static void break_off(struct link *l) {
+    end_link(l);
+    link_ended(l);
+}
+
 static void died_unused(struct link *l) {
     if (++ssh.early_deaths > EARLY_DEATHS) fatal("sshd");
     nap_ms(50);
@@ -93,7 +99,7 @@ static void to_sshd(void) {
 static void from_sshd(struct link *l) {
     ssize_t n = recv(ssh.fd, l->out, 64 * 1024, MSG_DONTWAIT);
     if (n > 0) l->out_end = (size_t)n;
-    else if (n == 0 || (errno != EAGAIN && errno != EINTR)) end_link(l);
+    else if (n == 0 || (errno != EAGAIN && errno != EINTR)) break_off(l);
 }
 
 static void start_bulk(struct link *l) {
@@ -153,7 +159,7 @@ static void one_turn(struct link *l, struct pollfd *p) {
     poll(p, 3 + TERMINAL_FDS, l->away ? AWAY_MS : full ? 1000 : -1);
     if (l->away || (!full && p[0].revents & ~POLLOUT)) from_host(l);
     to_sshd();
-    if (full && (now_ms() - ssh.taken_at > STUCK_MS || p[0].revents & POLLHUP)) end_link(l);
+    if (full && (now_ms() - ssh.taken_at > STUCK_MS || p[0].revents & POLLHUP)) break_off(l);
 }
 
 _Noreturn void relay_run(struct link *l, struct link *bulk, pid_t holder) {

@@ -16,8 +16,10 @@ from typing import TYPE_CHECKING, Literal
 
 import asyncssh
 
-from vm.errors import GuestProtocol, LinkLost
+from vm.errors import GuestProtocol, LinkLost, VMError
 from vm.machine.ending import Flow, output_over
+from vm.machine.opening import open_process
+from vm.text import printable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -40,7 +42,21 @@ SIGNALS = {
     "USR1": 10, "SEGV": 11, "USR2": 12, "PIPE": 13, "ALRM": 14, "TERM": 15,
 }  # fmt: skip
 
+MAX_SCRIPT = 120 << 10
+"""Bytes of a quoted command: it is one word of the guest's shell, of which Linux takes 128 KiB
+(MAX_ARG_STRLEN in binfmts.h)."""
+
 Process = asyncssh.SSHClientProcess[bytes]
+
+
+class BadCommand(VMError, ValueError):
+    """What no argument vector can hold."""
+
+    code = "usage"
+    way_out = "Put what is too much into a file: cloche cp FILE ID:/tmp/"
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"The command cannot be run: {reason}.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,18 +93,24 @@ class ExecResult:
 
 
 def enter_words(command: Command) -> list[str]:
-    """Return the `/bin/enter` words for a command. Raises ValueError for what no argv can hold."""
+    """Return the `/bin/enter` words for a command. Raises BadCommand."""
     words = [ENTER]
     if command.root:
         words.append("--root")
     words += ["--cgroup", command.cgroup, "--cwd", command.cwd]
     for name, value in command.env.items():
         if not name or "=" in name:
-            raise ValueError(f"{name!r} is no name for an environment variable")
+            raise BadCommand(f"{printable(name[:60])!r} is no name for an environment variable")
         words += ["-e", f"{name}={value}"]
     words += ["--", *command.argv]
     if not command.argv or any("\0" in word for word in words):
-        raise ValueError("a command needs a program and no NUL bytes")
+        raise BadCommand("a command needs a program and no NUL bytes")
+    try:
+        size = len(shlex.join(words).encode())
+    except UnicodeEncodeError as error:
+        raise BadCommand("its words are not UTF-8") from error
+    if size > MAX_SCRIPT:
+        raise BadCommand(f"it has {size} bytes with its environment, {MAX_SCRIPT} are possible")
     return words
 
 
@@ -104,7 +126,7 @@ async def run(
     """Run a command to its end; keeps the first `max_output` bytes of each stream.
 
     `shells` of the same connection may have one ready for it. Raises LinkLost when the connection
-    breaks, ValueError for an argument with a NUL byte.
+    breaks, BadCommand.
     """
     return await run_toolkit(
         connection,
@@ -153,7 +175,7 @@ async def _run(
                 process = ready.process
                 group.set_result(ready.group)
             else:
-                process = await _open(connection, f"echo $$ >&2; exec {script}")
+                process = await open_process(connection, f"echo $$ >&2; exec {script}")
             await _carry(process, stdin, out, err, group)
     except TimeoutError:
         timed_out = True
@@ -171,10 +193,6 @@ async def _run(
         raise
     code = TIMED_OUT if timed_out else exit_code(process)
     return ExecResult(code, timed_out, bytes(out.data), bytes(err.data), out.total, err.total)
-
-
-async def _open(connection: asyncssh.SSHClientConnection, script: str) -> Process:
-    return await connection.create_process(script, encoding=None, request_pty=False)
 
 
 @dataclass(slots=True)
@@ -254,9 +272,9 @@ async def _kill(
     """End the whole process group of a command (OpenSSH signals no process of root's)."""
     if group.done():
         # a lost connection takes its programs along: the guest ends them
-        with contextlib.suppress(TimeoutError, asyncssh.Error, OSError):
+        with contextlib.suppress(TimeoutError, LinkLost, asyncssh.Error, OSError):
             async with asyncio.timeout(KILL_PATIENCE_S):
-                killer = await _open(connection, f"kill -9 -- -{group.result()}")
+                killer = await open_process(connection, f"kill -9 -- -{group.result()}")
                 await killer.wait_closed()
                 await process.wait_closed()
     process.close()

@@ -4,6 +4,7 @@
     guest → host    READY <nonce>
     host  → guest   START <nonce>
     guest → host    BEGIN <nonce>    the link's bytes follow
+    guest → host    ENDED            they end here: what served the link in the guest is gone
 
 The socket is peeked at, so nothing beyond the BEGIN is taken out of it and whoever gets the socket
 reads the link's very first byte. QEMU serves one client of a port at a time: a second one is heard
@@ -38,6 +39,11 @@ class _Retry(Exception):
 def line(token: str, word: str, nonce: str) -> bytes:
     """Return one line of the preamble."""
     return MAGIC + f"{token} {word} {nonce}\n".encode()
+
+
+def ended_line(token: str) -> bytes:
+    """Return the line by which the guest ends a running link."""
+    return MAGIC + f"{token} ENDED\n".encode()
 
 
 async def open_link(path: Path, token: str, deadline_s: float) -> socket.socket:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 import asyncssh
 
 from vm.errors import GuestProtocol, LinkLost
+from vm.machine.opening import open_process
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
@@ -125,12 +126,7 @@ class Shells:
             self._waiting.add_done_callback(_looked_at)
 
     async def _start(self) -> Ready:
-        try:
-            process: Process = await self.connection.create_process(
-                WAITS, encoding=None, request_pty=False
-            )
-        except (asyncssh.Error, OSError) as error:
-            raise LinkLost(f"The guest started no shell: {error}.") from error
+        process = await open_process(self.connection, WAITS, what="shell")
         try:
             return Ready(process, await shell_pid(process.stderr))
         except BaseException:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 import asyncssh
 
 from vm.errors import LinkLost
-from vm.machine.link import open_link
+from vm.machine.link import ended_line, open_link
 
 if TYPE_CHECKING:
     import socket
@@ -31,6 +31,13 @@ that a hostile guest repeats have no other bound.
 
 WINDOW = 1 << 20
 """Bytes a channel may send us ahead of what was read."""
+
+KEEPALIVE_S = 10.0
+"""Seconds of silence after which the guest's sshd is asked whether it is there."""
+
+KEEPALIVES = 5
+"""Questions without an answer that end a connection. sshd answers them by itself; an emulated guest
+whose memory is used up may take many seconds to."""
 
 MAX_PACKET = 32768
 """Largest channel packet in bytes (RFC 4253, 6.1: the size that everyone must accept)."""
@@ -57,7 +64,10 @@ async def log_in(
     """
     try:
         return await asyncssh.connect(
-            "guest", tunnel=_Port(port), username=username, **_options(identity, deadline_s)
+            "guest",
+            tunnel=_Port(port, ended_line(identity.token)),
+            username=username,
+            **_options(identity, deadline_s),
         )
     except asyncssh.HostKeyNotVerifiable as error:
         raise LinkLost("The guest did not show this session's host key.") from error
@@ -101,6 +111,8 @@ def _options(identity: Identity, deadline_s: float) -> dict[str, Any]:
         "encryption_algs": ["chacha20-poly1305@openssh.com", "aes128-gcm@openssh.com"],
         "compression_algs": ["none"],
         "login_timeout": max(1.0, deadline_s),
+        "keepalive_interval": KEEPALIVE_S,
+        "keepalive_count_max": KEEPALIVES,
         "window": WINDOW,
         "max_pktsize": MAX_PACKET,
     }
@@ -109,8 +121,9 @@ def _options(identity: Identity, deadline_s: float) -> dict[str, Any]:
 class _Port:
     """What asyncssh calls a tunnel: it makes the transport on a socket that is already open."""
 
-    def __init__(self, port: socket.socket) -> None:
+    def __init__(self, port: socket.socket, ended: bytes) -> None:
         self._port = port
+        self._ended = ended
 
     async def create_connection(
         self, factory: Callable[[], asyncio.Protocol], host: str, port: int
@@ -118,16 +131,22 @@ class _Port:
         """Start the protocol that `factory` makes, behind a bound on unsent bytes."""
         inner = factory()
         transport, _ = await asyncio.get_running_loop().create_connection(
-            lambda: _Bounded(inner), sock=self._port.dup()
+            lambda: _Bounded(inner, self._ended), sock=self._port.dup()
         )
         return transport, inner
 
 
 class _Bounded(asyncio.Protocol):
-    """Passes everything on, and ends the connection when MAX_UNSENT bytes wait to be sent."""
+    """Passes everything on, and ends the connection when MAX_UNSENT bytes wait to be sent.
 
-    def __init__(self, inner: asyncio.Protocol) -> None:
+    It also ends when PID 1 says that sshd has: `ended` bears the link's token, which nobody in the
+    guest knows but PID 1.
+    """
+
+    def __init__(self, inner: asyncio.Protocol, ended: bytes) -> None:
         self._inner = inner
+        self._ended = ended
+        self._tail = b""
         self._transport: asyncio.Transport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -137,7 +156,12 @@ class _Bounded(asyncio.Protocol):
         self._inner.connection_made(transport)
 
     def data_received(self, data: bytes) -> None:
-        """Pass on what arrived."""
+        """Pass on what arrived, unless the end has come with it."""
+        keep = len(self._ended) - 1
+        if self._ended in data or self._ended in self._tail + data[:keep]:
+            self._give_up()
+            return
+        self._tail = (self._tail + data[-keep:])[-keep:]
         self._inner.data_received(data)
 
     def eof_received(self) -> bool | None:
@@ -150,5 +174,8 @@ class _Bounded(asyncio.Protocol):
 
     def pause_writing(self) -> None:
         """Give up on a guest that makes us answer and does not read."""
+        self._give_up()
+
+    def _give_up(self) -> None:
         if self._transport is not None:
             self._transport.abort()
