@@ -470,7 +470,7 @@ async def test_a_broken_scratch_disk_shows_the_console(guest_image: ImageSet) ->
         broken = replace(disks[2], serial="scratch", read_only=False)
         async with _broken_boot(guest_image, folder, (*disks[:2], broken)) as (vm, identity):
             with pytest.raises(BootFailed) as caught:
-                await boot(vm, identity, 30.0)
+                await boot(vm, identity, vmlab.BOOT_DEADLINE_S)
     assert "scratch" in caught.value.console
     assert caught.value.hint
 
@@ -481,7 +481,7 @@ async def test_a_missing_workspace_disk_shows_the_console(guest_image: ImageSet)
         disks = (spec.disks[0], spec.disks[2])
         async with _broken_boot(guest_image, folder, disks) as (vm, identity):
             with pytest.raises(BootFailed) as caught:
-                await boot(vm, identity, 30.0)
+                await boot(vm, identity, vmlab.BOOT_DEADLINE_S)
     assert "ws0" in caught.value.console
 
 

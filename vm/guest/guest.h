@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <limits.h>
 #include <net/if.h>
 #include <poll.h>
 #include <sched.h>
@@ -83,6 +84,10 @@ size_t link_scan(struct link *l, const uint8_t *bytes, size_t n, enum link_event
 ssize_t link_read(struct link *l, uint8_t *bytes, size_t room);
 bool link_put(struct link *l, const void *bytes, size_t n);
 void link_flush(struct link *l);
+
+/* place.c */
+int place(int root, const char *path, bool folder);
+int place_fresh(int root, const char *folder, const char *name);
 
 /* terminal.c: the agent's terminal, and what /bin/hold says to it:
  * u8 what | u64 run | u64 from | u16 columns | u16 rows | u32 pid */

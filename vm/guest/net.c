@@ -55,8 +55,9 @@ void raise_network(void) {
 /* Called in the world's own root, so that no link of an image leads out of it. */
 void name_server(void) {
     if (!*net.gateway) return;
-    unlink("/etc/resolv.conf");
-    int fd = open("/etc/resolv.conf", O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+    int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    int fd = root < 0 ? -1 : place_fresh(root, "etc", "resolv.conf");
     if (fd < 0 || dprintf(fd, "nameserver %s\n", net.gateway) < 0) fatal("/etc/resolv.conf");
     close(fd);
+    close(root);
 }

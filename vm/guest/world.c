@@ -13,11 +13,31 @@
 
 struct mounting { const char *from, *to, *type; unsigned long flags; const char *options; };
 
+/* Mounts in the world itself, whose paths are not to be trusted; `from` a file it covers a file. */
+static bool mount_in_world(const struct mounting *m, unsigned long flags) {
+    char name[32];
+    struct stat st;
+    const char *model = m->flags & MS_REMOUNT ? m->to : m->flags & MS_BIND ? m->from : "/";
+    int root = open(WORLD, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    bool known = root >= 0 && !lstat(model, &st);
+    int fd = known ? place(root, m->to + sizeof WORLD, S_ISDIR(st.st_mode)) : -1;
+    snprintf(name, sizeof name, "/proc/self/fd/%d", fd);
+    bool done = fd >= 0 && !mount(m->from, name, m->type, flags, m->options);
+    int code = errno;
+    if (fd >= 0) close(fd);
+    if (root >= 0) close(root);
+    errno = code;
+    return done;
+}
+
 static void mount_all(const struct mounting *m, size_t n) {
     for (; n--; m++) {
         bool tmpfs = m->type && !strcmp(m->type, "tmpfs");
         unsigned long flags = m->flags | (tmpfs && strict ? MS_NOEXEC : 0);
-        if (mount(m->from, m->to, m->type, flags, m->options)) fatal(m->to);
+        bool inside = !strncmp(m->to, WORLD "/", sizeof WORLD);
+        bool done = inside ? mount_in_world(m, flags)
+                           : !mount(m->from, m->to, m->type, flags, m->options);
+        if (!done) fatal(m->to);
     }
 }
 
@@ -79,8 +99,10 @@ static void make_folder(const char *path, mode_t mode, uid_t owner) {
 /* An image may leave root's home open to all. */
 static void close_home(void) {
     struct stat st;
-    bool open_home = !lstat("/world/root", &st) && S_ISDIR(st.st_mode) && st.st_mode & 077;
-    if (open_home && chmod("/world/root", 0700)) fatal("/world/root");
+    int fd = open("/world/root", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    bool open_home = fd >= 0 && !fstat(fd, &st) && st.st_mode & 077;
+    if (open_home && fchmod(fd, 0700)) fatal("/world/root");
+    if (fd >= 0) close(fd);
 }
 
 void mount_disks(void) {
