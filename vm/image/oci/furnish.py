@@ -1,7 +1,7 @@
 """What the agent's world needs and an image for containers does not bring.
 
 The guest's first process mounts over these places. It follows no link there and moves away what is
-no real folder or file (vm/guest/place.c); an image that has them as they must be needs none of that.
+no real folder or file (vm/guest/place.c); here all of them become what they must be.
 """
 
 from __future__ import annotations
