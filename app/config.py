@@ -8,6 +8,7 @@
       mine: {command: [my-agent, --fast], env: {LANG: C.UTF-8}}
     ui: {bell: mark, prefix: ctrl+g, direct_keys: true}
     egress: {profile: standard, unlisted: ask, wait: 60}
+    broker: {services: {anthropic: {credential: "file:/home/me/.keys/a"}}, cap: {usd: 5}}
 
 `.cloche.yaml` in the workspace comes with the code and is not trusted: it may only tighten.
 """
@@ -18,8 +19,11 @@ import re
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
+import msgspec
+
 from app import config_yaml
-from app.agents import Agent, builtin
+from app.agents import NEEDS, Agent, Need, builtin
+from app.broker.settings import BrokerSettings, read_broker
 from app.config_checks import choice, flag, mapping, number, texts
 from app.egress.settings import Project, Settings, read_project, read_settings
 from app.prefix import CHOICES, DEFAULT, PrefixRefused, prefix_key
@@ -54,6 +58,8 @@ LIMITS: Final[Mapping[str, tuple[int, int]]] = {
 
 MACHINES: Final[Mapping[str, tuple[int, int]]] = {"queue": (0, 86400), "pool": (256, 1 << 24)}
 """Least and greatest value of what holds for all machines: seconds, MiB."""
+
+CONFIG_KEYS: Final = ("defaults", "machine", "agents", "ui", "egress", "broker")
 
 PROJECT_KEYS: Final = ("exclude", "git", "machine", "egress", *LIMITS)
 """What a project's file may hold."""
@@ -104,6 +110,7 @@ class Config:
     agents: dict[str, Agent] = field(default_factory=builtin)
     ui: Ui = Ui()
     egress: Settings = field(default_factory=Settings)
+    broker: BrokerSettings = field(default_factory=BrokerSettings)
 
 
 def load_config(folder: Path) -> Config:
@@ -114,13 +121,14 @@ def load_config(folder: Path) -> Config:
     document = config_yaml.load(folder / "config.yaml")
     if document is None or document.data is None:
         return Config()
-    top = mapping(document, (), document.data, ("defaults", "machine", "agents", "ui", "egress"))
+    top = mapping(document, (), document.data, CONFIG_KEYS)
     defaults = replace(
         _defaults(document, top.get("defaults")), **_machine(document, top.get("machine"))
     )
-    agents = builtin() | _agents(document, top.get("agents"))
+    broker = read_broker(document, top.get("broker"))
+    agents = builtin() | _agents(document, top.get("agents"), broker)
     egress = read_settings(document, top.get("egress"), top.get("agents"))
-    return Config(defaults, agents, _ui(document, top.get("ui")), egress)
+    return Config(defaults, agents, _ui(document, top.get("ui")), egress, broker)
 
 
 def load_project(workspace: Path) -> Project:
@@ -237,26 +245,52 @@ def _prefix(document: Document, value: Any) -> str:
         raise document.error(("ui", "prefix"), str(error), f"Choose one of: {CHOICES}") from None
 
 
-def _agents(document: Document, value: Any) -> dict[str, Agent]:
+def _agents(document: Document, value: Any, broker: BrokerSettings) -> dict[str, Agent]:
     if value is None:
         return {}
     entries = mapping(document, ("agents",), value, None)
-    return {name: _agent(document, name, entry) for name, entry in entries.items()}
+    return {name: _agent(document, name, entry, broker) for name, entry in entries.items()}
 
 
-def _agent(document: Document, name: str, value: Any) -> Agent:
+AGENT_KEYS: Final = ("command", "env", "description", "egress", "services", "image", "install")
+
+
+def _agent(document: Document, name: str, value: Any, broker: BrokerSettings) -> Agent:
+    """Read an agent of the user's; of one that comes with Cloche what is not said stays."""
     key: Key = ("agents", name)
     if not _AGENT_NAME.match(name):
         raise document.error(key, "an agent's name is small letters, digits and . _ - (40 at most)")
-    given = mapping(document, key, value, ("command", "env", "description", "egress"))
-    words = given.get("command")
-    if not words:
+    given = mapping(document, key, value, AGENT_KEYS)
+    known = builtin().get(name)
+    if not given.get("command") and known is None:
         raise document.error(key, f"the agent '{name}' needs a command", "command: [program, arg]")
-    # A script of several lines, as in `[sh, -c, "…"]`, is a word like any other.
-    command = texts(document, (*key, "command"), words, one_line=False)
-    env = _environment(document, (*key, "env"), given.get("env"))
-    description = str(given.get("description") or "")
-    return Agent(name, command, env, description=description, source=str(document.path))
+    base = known if known is not None else Agent(name, ())
+    changed: dict[str, Any] = {"source": str(document.path)}
+    if given.get("command"):
+        # A script of several lines, as in `[sh, -c, "…"]`, is a word like any other.
+        words = texts(document, (*key, "command"), given["command"], one_line=False)
+        changed |= {"command": words, "install": ""}
+    for text in ("description", "image", "install"):
+        if given.get(text) is not None:
+            changed[text] = _text(document, (*key, text), given[text])
+    changed["env"] = base.env | _environment(document, (*key, "env"), given.get("env"))
+    if given.get("services") is not None:
+        changed["services"] = _services(document, (*key, "services"), given["services"], broker)
+    return msgspec.structs.replace(base, **changed)
+
+
+def _text(document: Document, key: Key, value: Any) -> str:
+    if not isinstance(value, str) or not value.isprintable():
+        raise document.error(key, f"'{key[-1]}' must be a text of one line")
+    return value
+
+
+def _services(document: Document, key: Key, value: Any, broker: BrokerSettings) -> dict[str, Need]:
+    given = mapping(document, key, value, broker.known())
+    return {
+        name: cast("Need", choice(document, (*key, name), given, NEEDS, "optional"))
+        for name in given
+    }
 
 
 def _environment(document: Document, key: Key, value: Any) -> dict[str, str]:

@@ -1,19 +1,22 @@
 """Agents as data: what to start in the guest, with which environment and which helper files.
 
-Cloche knows no agent by code. Two come with it (`shell`, `demo`); others stand in the user's
-configuration.
+Cloche knows no agent by code. `shell` and `demo` are made here, the well-known ones stand in
+`agents.yaml`, others in the user's configuration.
 """
 
 from __future__ import annotations
 
 import difflib
+import shlex
 from functools import cache
 from importlib import resources
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 import msgspec
+import yaml
 
 from app.errors import AppError
+from vm.egress.names import INTERNAL
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,6 +29,23 @@ LOGIN_SHELL = 'command -v bash >/dev/null 2>&1 && exec bash -l "$@"; exec sh -l 
 """An image need not have bash; `sh` it has."""
 
 
+Need = Literal["required", "optional"]
+"""Whether an agent is started without a service of the broker."""
+
+NEEDS: Final[tuple[Need, ...]] = get_args(Need)
+
+OWN_PROGRAMS: Final = "/home/agent/.local/bin"
+"""Where `install` puts a program; looked at before the image's own folders."""
+
+USUAL_PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+"""What the guest's programs have where the image names no PATH."""
+
+STARTER: Final = (
+    'command -v "$2" >/dev/null 2>&1 || { printf "%s\\n" "$1" >&2; exit 127; }; shift; exec "$@"'
+)
+"""Says what to install where the program is not there. Arguments: that text, the command."""
+
+
 class Agent(msgspec.Struct, frozen=True):
     """One agent: `command` is an argument vector, run in `/workspace` of the guest."""
 
@@ -36,6 +56,36 @@ class Agent(msgspec.Struct, frozen=True):
     """Texts that are written into the agent's world before it starts, by absolute path."""
     description: str = ""
     source: str = "built in"
+    services: dict[str, Need] = {}
+    """The services of the broker that it is given."""
+    image: str = ""
+    """What it stands on where nobody says otherwise; empty: `base`."""
+    install: str = ""
+    """A shell's line that brings the program into a session that has the network."""
+
+    def argv(self, session: str, more: tuple[str, ...] = ()) -> tuple[str, ...]:
+        """Return what is started; where the program can be missing, with a word about it."""
+        words = (*(self._filled(word) for word in self.command), *more)
+        if not self.install:
+            return words
+        told = (
+            f"{self.command[0]} is not in this machine. Bring it into the session:\n"
+            f"  cloche exec {session} -- sh -c {shlex.quote(self.install)}\n"
+            f"  cloche stop {session} && cloche resume {session}"
+        )
+        return ("sh", "-c", STARTER, "sh", told, *words)
+
+    def variables(self, world: Mapping[str, str]) -> dict[str, str]:
+        """Return the environment in a world that has one: its own wins, services are filled in."""
+        found = {**world, **{name: self._filled(text) for name, text in self.env.items()}}
+        if self.install and "PATH" not in self.env:
+            found["PATH"] = f"{OWN_PROGRAMS}:{world.get('PATH') or USUAL_PATH}"
+        return found
+
+    def _filled(self, text: str) -> str:
+        for service in self.services:
+            text = text.replace(f"{{{service}}}", f"http://{service}.{INTERNAL}")
+        return text
 
 
 def shell() -> Agent:
@@ -62,7 +112,17 @@ def demo_script() -> str:
 
 def builtin() -> dict[str, Agent]:
     """Return the agents that come with Cloche, by name."""
-    return {agent.name: agent for agent in (shell(), demo())}
+    return {agent.name: agent for agent in (shell(), demo(), *_well_known())}
+
+
+@cache
+def _well_known() -> tuple[Agent, ...]:
+    data: dict[str, dict[str, Any]] = yaml.safe_load(
+        resources.files(__name__).joinpath("agents.yaml").read_text("utf-8")
+    )
+    return tuple(
+        msgspec.convert({"name": name, **settings}, Agent) for name, settings in data.items()
+    )
 
 
 def find_agent(agents: Mapping[str, Agent], name: str) -> Agent:
@@ -72,4 +132,5 @@ def find_agent(agents: Mapping[str, Agent], name: str) -> Agent:
         return found
     near = difflib.get_close_matches(name, agents, n=1)
     hint = f"Did you mean: cloche run {near[0]}" if near else "See them: cloche agents list"
-    raise AppError("not-found", f"There is no agent called '{name}'.", hint)
+    known = ", ".join(sorted(agents))
+    raise AppError("not-found", f"There is no agent called '{name}'. Known: {known}.", hint)

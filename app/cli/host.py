@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING, Any
 
+from app.agents import find_agent
 from app.config import load_config
 from app.errors import EXIT_DONE
 from app.paths import Paths
@@ -13,6 +15,7 @@ if TYPE_CHECKING:
 
     from app.agents import Agent
     from app.cli.output import Output
+    from app.config import Config
 
 
 def version(_: argparse.Namespace, output: Output) -> int:
@@ -23,10 +26,12 @@ def version(_: argparse.Namespace, output: Output) -> int:
     return EXIT_DONE
 
 
-def agents(_: argparse.Namespace, output: Output) -> int:
-    """List the agents that can be run."""
-    known = load_config(Paths.from_environment().config).agents
-    ordered = [known[name] for name in sorted(known)]
+def agents(arguments: argparse.Namespace, output: Output) -> int:
+    """List the agents that can be run, or show one."""
+    config = load_config(Paths.from_environment().config)
+    if arguments.action == "inspect":
+        return _inspect(config, find_agent(config.agents, arguments.name), output)
+    ordered = [config.agents[name] for name in sorted(config.agents)]
     output.result(
         {"agents": [_agent(agent) for agent in ordered]},
         lambda: output.table(
@@ -43,7 +48,60 @@ def _agent(agent: Agent) -> dict[str, Any]:
         "env": sorted(agent.env),
         "description": agent.description,
         "source": agent.source,
+        "image": agent.image or "base",
+        "install": agent.install,
+        "services": dict(agent.services),
     }
+
+
+def _inspect(config: Config, agent: Agent, output: Output) -> int:
+    """Show all that a session of an agent is given; of keys only where they are looked for."""
+    from vm.egress.broker.services import with_own
+    from vm.egress.profiles import load, providers_of
+
+    known = with_own(config.broker.services)
+    mine = config.egress.agents.get(agent.name)
+    providers = mine.providers if mine is not None and mine.providers is not None else None
+    hosts = load().providers
+    found = _agent(agent) | {
+        "services": [
+            {
+                "name": name,
+                "need": need,
+                "upstream": f"{known[name].host}:{known[name].port}",
+                "url": known[name].url,
+                "credential": str(known[name].credential),
+                "env": sorted(known[name].env),
+            }
+            for name, need in agent.services.items()
+        ],
+        "profile": (mine.profile if mine is not None else "") or config.egress.profile,
+        "providers": {
+            name: [rule.text for rule in hosts[name]]
+            for name in (providers if providers is not None else providers_of(agent.name))
+        },
+    }
+    output.result({"agent": found}, lambda: _print_agent(found, output))
+    return EXIT_DONE
+
+
+def _print_agent(found: dict[str, Any], output: Output) -> None:
+    rows = [
+        ("name", found["name"]),
+        ("description", found["description"]),
+        ("command", shlex.join(found["command"])),
+        ("image", found["image"]),
+        ("install", found["install"]),
+        ("variables", " ".join(found["env"])),
+        ("profile", found["profile"]),
+        ("source", found["source"]),
+    ]
+    rows += [
+        (f"service {one['name']}", f"{one['need']}, {one['upstream']}, key: {one['credential']}")
+        for one in found["services"]
+    ]
+    rows += [(f"hosts of {name}", " ".join(hosts)) for name, hosts in found["providers"].items()]
+    output.table([(name, text) for name, text in rows if text])
 
 
 def image(arguments: argparse.Namespace, output: Output) -> int:

@@ -80,7 +80,10 @@ def _sessions(add: Adder) -> None:
     run.add_argument("--workspace", type=Path, default=None, metavar="DIR", help="default: here")
     run.add_argument("--name", default="", metavar="NAME", help="what the session is called")
     run.add_argument(
-        "--image", default="base", metavar="NAME", help="see: cloche image list; default: base"
+        "--image",
+        default="",
+        metavar="NAME",
+        help="see: cloche image list; default: the agent's, else base",
     )
     run.add_argument(
         "--guest",
@@ -232,7 +235,11 @@ def _host(add: Adder, commands: Commands) -> None:
         "rm": "remove an image or a version of one that no session needs",
     }
     _group(commands, "image", "guest images", images)
-    _group(commands, "agents", "agents", {"list": "list the agents that can be run"})
+    agents = {
+        "list": "list the agents that can be run",
+        "inspect": "show what a session of an agent is given",
+    }
+    _group(commands, "agents", "agents", agents)
 
 
 def _import(command: argparse.ArgumentParser) -> None:
@@ -314,6 +321,8 @@ def _group(commands: Commands, name: str, summary: str, actions: dict[str, str])
             command.add_argument(
                 "--offline", action="store_true", help="ask no registry whether a tag moved on"
             )
+        if (name, action) == ("agents", "inspect"):
+            command.add_argument("name", metavar="AGENT", help="see: cloche agents list")
         if (name, action) == ("image", "rm"):
             command.add_argument(
                 "target",

@@ -57,8 +57,8 @@ class StartRequest:
     rows: int = 30
     ports: tuple[Forward, ...] = ()
     """Ports of 127.0.0.1 that shall lead to the guest's."""
-    image: str = "base"
-    """Name of the image that it stands on."""
+    image: str = ""
+    """Name of the image that it stands on; empty: what the agent needs."""
     guest: str = ""
     """One of `app.config.GUESTS`; empty: the configuration's."""
     queue: bool | None = None
@@ -181,7 +181,8 @@ def _prepare(paths: Paths, request: StartRequest) -> tuple[records.SessionRecord
     check_limits(paths, limits)
     session_id = records.new_id()
     checks.check_programs()
-    image = checks.check_image(paths, request.image)
+    image_name = request.image or agent.image or "base"
+    image = checks.check_image(paths, image_name)
     checks.check_space(paths)
     checks.check_sockets(paths, session_id)
     checks.check_ports(request.ports)
@@ -192,7 +193,7 @@ def _prepare(paths: Paths, request: StartRequest) -> tuple[records.SessionRecord
         agent=agent,
         workspace=path_text(workspace),
         created=time.time(),
-        image=request.image,
+        image=image_name,
         image_env=image.env,
         control_key=public,
         argv=request.argv,

@@ -72,8 +72,8 @@ class AgentTerminal:
                 said = result.stderr.decode(errors="replace").strip()[-200:]
                 raise VMError(f"The agent's file {path} could not be written: {said}")
         command = guest_exec.Command(
-            (*agent.command, *self._record.argv),
-            env=ENVIRONMENT | self._record.image_env | agent.env,
+            agent.argv(self._record.id, self._record.argv),
+            env=agent.variables(ENVIRONMENT | self._record.image_env),
             cgroup="agent",
         )
         # on disk before there is anything to record: a keeper killed now leaves no doubt

@@ -19,7 +19,7 @@ def configured(folder: Path, text: str) -> Path:
 def test_without_a_file_everything_has_its_default(tmp_path: Path) -> None:
     config = load_config(tmp_path)
     assert config.defaults == Defaults()
-    assert set(config.agents) == {"shell", "demo"}
+    assert {"shell", "demo", "claude-code"} <= set(config.agents)
 
 
 def test_agents_and_defaults_are_read(tmp_path: Path) -> None:

@@ -1,0 +1,135 @@
+"""Agents as data: those that come with Cloche, what the user changes, and what is started."""
+
+from __future__ import annotations
+
+import subprocess
+from typing import TYPE_CHECKING
+
+import pytest
+
+from app.agents import USUAL_PATH, builtin
+from app.broker.settings import BUILT_IN, BrokerSettings
+from app.config import load_config
+from app.errors import AppError
+from app.main import run
+from vm.egress.broker import services
+from vm.egress.profiles import load
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+WELL_KNOWN = ("claude-code", "codex", "opencode", "gemini", "hermes")
+
+
+def test_the_known_services_are_the_brokers() -> None:
+    assert set(BUILT_IN) == set(services.builtin())
+
+
+@pytest.mark.parametrize("name", WELL_KNOWN)
+def test_what_an_agent_names_exists(name: str) -> None:
+    agent = builtin()[name]
+    assert set(agent.services) <= set(BUILT_IN)
+    assert name in load().agents  # its providers' hosts
+    assert agent.image == "dev"
+    words = " ".join((*agent.argv("s1"), *agent.variables({}).values()))
+    assert not any(f"{{{service}}}" in words for service in BUILT_IN)  # every address is filled in
+    assert agent.command[0] in agent.argv("s1")
+
+
+def test_addresses_of_services_are_filled_in() -> None:
+    codex = builtin()["codex"].argv("s1", ("--help",))
+    assert codex[-1] == "--help"
+    assert any('base_url="http://openai.cloche.internal/v1"' in word for word in codex)
+    text = builtin()["opencode"].variables({})["OPENCODE_CONFIG_CONTENT"]
+    assert '"baseURL": "http://anthropic.cloche.internal/v1"' in text
+
+
+def test_a_program_that_was_brought_into_the_session_is_found_first() -> None:
+    agent = builtin()["claude-code"]
+    assert agent.variables({})["PATH"] == f"/home/agent/.local/bin:{USUAL_PATH}"
+    assert agent.variables({"PATH": "/opt/bin"})["PATH"] == "/home/agent/.local/bin:/opt/bin"
+    assert builtin()["shell"].variables({"PATH": "/opt/bin"}) == {"PATH": "/opt/bin"}
+
+
+def test_a_program_that_is_missing_says_how_to_bring_it(tmp_path: Path) -> None:
+    agent = builtin()["claude-code"]
+    done = subprocess.run(
+        agent.argv("s1"), env={"PATH": "/bin:/usr/bin"}, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 127
+    assert "claude is not in this machine" in done.stderr
+    assert f"cloche exec s1 -- sh -c '{agent.install}'" in done.stderr
+    program = tmp_path / "claude"
+    program.write_text('#!/bin/sh\nprintf "%s|" "$@"\nexit 7\n')
+    program.chmod(0o755)
+    done = subprocess.run(
+        agent.argv("s1", ("a b", "$HOME")),
+        env={"PATH": f"{tmp_path}:/bin:/usr/bin"}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout, done.stderr) == (7, "a b|$HOME|", "")
+
+
+def config(folder: Path, text: str) -> None:
+    (folder / "config.yaml").write_text(text)
+
+
+def test_the_user_changes_one_setting_of_a_known_agent(tmp_path: Path) -> None:
+    config(
+        tmp_path,
+        "agents:\n  claude-code: {services: {anthropic: optional}, env: {A: b}}\n"
+        "  mine: {command: [m], services: {lab: required}, image: my, install: 'echo it'}\n"
+        "broker:\n  services:\n    lab: {upstream: 'https://l.example', credential: 'env:L',\n"
+        "      add: bearer, accept: [bearer], allow: ['GET /**']}\n  cap: {usd: 5, tokens: 10}\n",
+    )
+    found = load_config(tmp_path)
+    claude = found.agents["claude-code"]
+    assert claude.command == ("claude",)
+    assert claude.services == {"anthropic": "optional"}
+    assert claude.env == {**builtin()["claude-code"].env, "A": "b"}
+    assert claude.source == str(tmp_path / "config.yaml")
+    mine = found.agents["mine"]
+    assert (mine.services, mine.image, mine.install) == ({"lab": "required"}, "my", "echo it")
+    assert (found.broker.usd, found.broker.tokens) == (5.0, 10)
+    assert found.broker.known() == (*BUILT_IN, "lab")
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "words"),
+    [
+        ("agents:\n  codex: {services: {opneai: required}}\n", 2, "unknown key 'opneai'"),
+        ("agents:\n  codex: {services: {openai: maybe}}\n", 2, "required, optional"),
+        ("agents:\n  codex: {install: [a]}\n", 2, "a text of one line"),
+        ("broker: {cap: {usd: 0}}\n", 1, "above 0"),
+        ("broker: {cap: {tokens: 1.5}}\n", 1, "whole number"),
+        ("broker: {caps: {}}\n", 1, "unknown key"),
+        ("broker:\n  services:\n    a b: {}\n", 3, "name is wrong"),
+        ("broker:\n  services:\n    lab: {upstream: 'http://l'}\n", 3, "upstream is wrong"),
+        ("broker:\n  services:\n    anthropic: {credential: sk-1}\n", 3, "by a reference"),
+    ],
+)
+def test_a_mistake_is_named_with_its_line(tmp_path: Path, text: str, line: int, words: str) -> None:
+    config(tmp_path, text)
+    with pytest.raises(AppError) as caught:
+        load_config(tmp_path)
+    assert f"config.yaml:{line}:" in caught.value.message
+    assert words in caught.value.message
+    assert "sk-1" not in caught.value.message + caught.value.hint
+
+
+def test_without_a_word_of_the_user_there_is_no_cap(tmp_path: Path) -> None:
+    assert load_config(tmp_path).broker == BrokerSettings()
+
+
+def test_inspect_shows_references_and_never_values(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-CANARY-value")
+    assert run(["agents", "inspect", "claude-code"]) == 0
+    said = capsys.readouterr().out
+    assert "required, api.anthropic.com:443, key: env:ANTHROPIC_API_KEY" in said
+    assert "CANARY" not in said
+    assert run(["agents", "inspect", "claud-code", "--json"]) != 0
+    said = capsys.readouterr().out
+    assert '"code": "not-found"' in said
+    assert "hermes" in said
