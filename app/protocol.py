@@ -234,6 +234,10 @@ class MergeReport(msgspec.Struct, frozen=True):
     dry_run: bool = False
     notices: tuple[str, ...] = ()
     """Sentences about what was done, such as a step that had a weaker guarantee."""
+    reasons: tuple[Skipped, ...] = ()
+    """Why each of `conflicts` is one, in a phrase."""
+    open: int = 0
+    """Hunks and aspects that wait for a decision after this merge."""
 
 
 class UndoReport(msgspec.Struct, frozen=True):

@@ -118,6 +118,13 @@ class Conflict(msgspec.Struct, frozen=True):
     """Whether a side is longer than what is sent of it."""
 
 
+class ConflictsPage(msgspec.Struct, frozen=True):
+    """As many conflicts as fit into one line; the rest is asked for by `start`."""
+
+    conflicts: tuple[Conflict, ...]
+    total: int
+
+
 class Resolve(msgspec.Struct, frozen=True):
     """How a conflict is solved; `open` takes it back. Without `conflict`: all of the path."""
 

@@ -18,6 +18,7 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol, cast, get_args
 
+from .conflicts import Resolution
 from .errors import StoreDamaged
 from .safe_text import decode, encode
 
@@ -145,6 +146,13 @@ class DecisionLog:
         """Return the user's own lines in place of a hunk's result, None where there are none."""
         found = self._facts["edit"].get(unit_key(path, unit))
         return None if found is None else base64.b64decode(found["data"])
+
+    def resolution(self, path: bytes, conflict: str) -> Resolution | None:
+        """Return how a conflict of a path is solved, None while it is open."""
+        found = self._facts["resolution"].get(unit_key(path, conflict))
+        if found is None:
+            return None
+        return Resolution(found["choice"], base64.b64decode(found["data"]))
 
     def facts(self, kind: FactKind) -> Mapping[str, dict[str, Any]]:
         """Return all facts of a kind by their keys, the oldest first; not to be changed."""

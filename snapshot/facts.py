@@ -20,6 +20,8 @@ from .safe_text import decode, encode
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from .conflicts import Resolution
+
 Side = Literal["old", "new"]
 
 MAX_QUOTE: Final = 2000
@@ -96,6 +98,15 @@ def edit_fact(path: bytes, unit: str, data: bytes | None) -> Fact:
     """Return the fact that a hunk's result is replaced; None: that it is not."""
     value = None if data is None else {"data": base64.b64encode(data).decode()}
     return Fact("edit", unit_key(path, unit), value)
+
+
+def resolution_fact(path: bytes, conflict: str, resolution: Resolution | None) -> Fact:
+    """Return the fact how a conflict is solved; None: it is open."""
+    if resolution is None:
+        return Fact("resolution", unit_key(path, conflict), None)
+    data = base64.b64encode(resolution.text).decode()
+    value = {"choice": resolution.choice, "data": data}
+    return Fact("resolution", unit_key(path, conflict), value)
 
 
 def reason_fact(path: bytes, unit: str, text: str) -> Fact:

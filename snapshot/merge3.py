@@ -14,7 +14,7 @@ from .lines import BOM, has_bom, join, split
 from .slider import slide
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from .diff import Block
 
@@ -57,10 +57,16 @@ class Merge:
         """Number of regions where both sides differ."""
         return sum(region.kind == "conflict" for region in self.regions)
 
-    def lines(self) -> list[bytes]:
-        """Return the merged lines; a conflict keeps our side."""
+    def lines(self, solved: Mapping[int, Sequence[bytes]] | None = None) -> list[bytes]:
+        """Return the merged lines; a conflict keeps our side where `solved` has no lines for it.
+
+        Keys of `solved` are numbers of regions.
+        """
         merged: list[bytes] = []
-        for region in self.regions:
+        for number, region in enumerate(self.regions):
+            if solved and number in solved:
+                merged += solved[number]
+                continue
             theirs = region.kind == "theirs"
             start, end = region.theirs if theirs else region.ours
             merged += (self.theirs if theirs else self.ours)[start:end]
@@ -133,6 +139,50 @@ class _Tiler:
         self.at = (base, ours, theirs)
 
 
+@dataclass(frozen=True, slots=True)
+class TextMerge:
+    """A merge of whole contents; a byte order mark is merged on its own."""
+
+    merge: Merge
+    mark: bool
+    """Whether the result begins with a byte order mark."""
+
+    @property
+    def conflicts(self) -> list[int]:
+        """Numbers of the regions where both sides differ."""
+        regions = enumerate(self.merge.regions)
+        return [number for number, region in regions if region.kind == "conflict"]
+
+    def sides(self, number: int) -> tuple[bytes, bytes, bytes]:
+        """Return a region's text in the base, on our side and on theirs."""
+        region, merge = self.merge.regions[number], self.merge
+        spans = ((merge.base, region.base), (merge.ours, region.ours))
+        base, ours = (b"".join(lines[start:end]) for lines, (start, end) in spans)
+        return base, ours, b"".join(self.theirs(number))
+
+    def theirs(self, number: int) -> Sequence[bytes]:
+        """Return a region's lines on their side."""
+        start, end = self.merge.regions[number].theirs
+        return self.merge.theirs[start:end]
+
+    def line(self, number: int) -> int:
+        """Return the 1-based number of a region's first line on our side."""
+        return self.merge.regions[number].ours[0] + 1
+
+    def content(self, solved: Mapping[int, Sequence[bytes]] | None = None) -> bytes:
+        """Return the merged content, with lines for conflicts by the numbers of their regions."""
+        merge = self.merge
+        return (BOM if self.mark else b"") + join(merge.lines(solved), merge.ours)
+
+
+def merge_texts(base: bytes, ours: bytes, theirs: bytes) -> TextMerge:
+    """Merge whole contents by lines."""
+    sides = [split(side) for side in (base, ours, theirs)]
+    marks = [has_bom(side) for side in sides]
+    texts = [side[mark:] for side, mark in zip(sides, marks, strict=True)]
+    return TextMerge(merge_lines(*texts), marks[2] if marks[1] == marks[0] else marks[1])
+
+
 def merge_bytes(base: bytes, ours: bytes, theirs: bytes) -> bytes | None:
     """Merge whole contents; None when both sides changed the same lines.
 
@@ -142,11 +192,5 @@ def merge_bytes(base: bytes, ours: bytes, theirs: bytes) -> bytes | None:
         return theirs if base == ours else ours
     if ours == theirs:
         return ours
-    sides = [split(side) for side in (base, ours, theirs)]
-    marks = [has_bom(side) for side in sides]
-    texts = [side[mark:] for side, mark in zip(sides, marks, strict=True)]
-    merge = merge_lines(*texts)
-    if merge.conflicts:
-        return None
-    mark = marks[2] if marks[1] == marks[0] else marks[1]
-    return (BOM if mark else b"") + join(merge.lines(), texts[1])
+    made = merge_texts(base, ours, theirs)
+    return None if made.conflicts else made.content()

@@ -9,7 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from blake3 import blake3
+
 from .decisions import LETTERS, Mark
+from .merged import Merged, Place, build_on, nothing_merged
 from .review_file import (
     EXECUTABLE,
     FILE,
@@ -20,13 +23,16 @@ from .review_file import (
     FileReview,
     Kind,
 )
+from .writeback_ops import MergedUnit
 from .writeback_plan import MergePlan, Side, Wish, make_plan
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
     from pathlib import Path
 
+    from .conflicts import Resolutions
     from .decisions import Decisions
+    from .merged import Earlier
 
 __all__ = [
     "EXECUTABLE",
@@ -111,22 +117,56 @@ def plan_reviews(
     *,
     gone_dirs: Collection[bytes] = (),
     allow_links: Collection[bytes] = (),
+    resolutions: Resolutions | None = None,
+    earlier: Earlier = nothing_merged,
 ) -> MergePlan:
-    """Do what `plan_merge` does with files that are under review already."""
+    """Do what `plan_merge` does with files that are under review already.
+
+    Besides, `resolutions` solve conflicts, and `earlier` says what the last merge in force made
+    of a path.
+    """
     wishes = [
-        Wish(
-            name=review.file.path,
-            old_path=None
-            if not review.file.old_mode
-            else (review.file.path if review.file.old_path is None else review.file.old_path),
-            new_path=result.path,
-            base=_side(review.file.old_mode, review.base),
-            result=_side(result.mode, result.content),
-        )
+        _wish(review, decisions, result, earlier(review.file.path))
         for review in reviews
         if (result := review.result(decisions)) is not None
     ]
-    return make_plan(wishes, workspace, gone_dirs=gone_dirs, allow_links=allow_links)
+    return make_plan(
+        wishes,
+        workspace,
+        gone_dirs=gone_dirs,
+        allow_links=allow_links,
+        resolutions=resolutions,
+    )
+
+
+def _wish(
+    review: FileReview, decisions: Decisions, result: FileResult, earlier: Merged | None
+) -> Wish:
+    """Return what shall become of a file, built on what was merged of it already."""
+    file = review.file
+    old_path = None if not file.old_mode else file.old_path or file.path
+    base = Place(old_path, _side(file.old_mode, review.base))
+    wanted = Place(result.path, _side(result.mode, result.content))
+    if earlier is not None:
+        merged = Place(earlier.path, earlier.side)
+        base, wanted = merged, build_on(base, merged, wanted)
+    return Wish(
+        name=file.path,
+        old_path=base.path,
+        new_path=wanted.path,
+        base=base.side,
+        result=wanted.side,
+        units=tuple(_accepted(review, decisions)),
+        follows="" if earlier is None else earlier.merge,
+    )
+
+
+def _accepted(review: FileReview, decisions: Decisions) -> Iterator[MergedUnit]:
+    for unit in review.units:
+        marks = review.marks(decisions, unit)
+        if LETTERS["accepted"] in marks:
+            edit = review.edit(decisions, unit)
+            yield MergedUnit(unit.id, marks, "" if edit is None else blake3(edit).hexdigest())
 
 
 def _side(mode: str, content: bytes | None) -> Side:

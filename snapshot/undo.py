@@ -179,8 +179,10 @@ def _undo(
         done = carry_out(tree, plan, merges_dir / again, again, tick)
     stuck = [refusal for refusal in plan.skipped if refusal.reason != ALREADY]
     conflicts = (*plan.conflicts, *stuck, *done.late)
-    if not conflicts:
-        note_state(record.folder, "UNDONE")
     named = {refusal.path for refusal in conflicts}
     restored = dict.fromkeys(path for path in plan.written if path not in named)
+    if not conflicts:
+        note_state(record.folder, "UNDONE")
+    elif restored:
+        note_state(record.folder, record.state, restored)
     return UndoOutcome(record.merge, tuple(restored), conflicts, tuple(done.notices))

@@ -22,15 +22,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 from .errors import DecisionUnknown, StoreDamaged
+from .lines import is_binary
 from .safe_text import decode, encode
-from .writeback_ops import Exactly, Op
+from .writeback_ops import Exactly, MergedUnit, Op
 from .writeback_tree import Entry
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
-    from .writeback_ops import MergePlan
+    from .writeback_ops import MergePlan, Side, SideKind, Wish
 
 State = Literal["PLANNED", "PREPARED", "COMMITTED", "DONE", "ABORTED", "UNDONE"]
 
@@ -50,6 +51,25 @@ class Record:
     names: tuple[bytes, ...]
     written: tuple[bytes, ...]
     state: State
+    asked: dict[bytes, Asked]
+    """What was asked for of each written path; empty for the undo of a merge."""
+    restored: frozenset[bytes]
+    """Names of paths that an undo put back though it could not put back all of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a merge was to make of one path, the user's own edits left out."""
+
+    path: bytes | None
+    kind: SideKind
+    executable: bool
+    digest: str
+    image: str
+    """Where in the merge's folder its content is; empty where it is not kept."""
+    units: tuple[MergedUnit, ...]
+    follows: str
+    """The earlier merge that it builds on, if any."""
 
 
 class Journal:
@@ -75,6 +95,7 @@ class Journal:
                     "names": [decode(name) for name in plan.names],
                     "written": [decode(name) for name in plan.written],
                     "ops": [_op_to_json(op) for op in plan.ops],
+                    "asked": _asked(folder, plan),
                 }
             )
             for path in (folder, folder.parent):
@@ -84,9 +105,10 @@ class Journal:
             raise
         return journal
 
-    def reach(self, state: State) -> None:
-        """Note that a state was reached."""
-        self._append({"state": state})
+    def reach(self, state: State, restored: Iterable[bytes] = ()) -> None:
+        """Note that a state was reached, or in the same state what was put back."""
+        names = [decode(name) for name in restored]
+        self._append({"state": state, "restored": names} if names else {"state": state})
 
     def close(self) -> None:
         """Close the file; closing twice is fine."""
@@ -102,11 +124,11 @@ class Journal:
         os.fsync(self._fd)
 
 
-def note_state(folder: Path, state: State) -> None:
-    """Note in the journal of an earlier merge that a state was reached."""
+def note_state(folder: Path, state: State, restored: Iterable[bytes] = ()) -> None:
+    """Note in the journal of an earlier merge that a state was reached, and what was put back."""
     journal = Journal(folder, os.open(folder / _FILE, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC))
     try:
-        journal.reach(state)
+        journal.reach(state, restored)
     finally:
         journal.close()
 
@@ -138,7 +160,7 @@ def read_journal(folder: Path) -> Record | None:
     if len(lines) < 2:
         return None
     try:
-        return _record(folder, json.loads(lines[0]), _last_state(lines[1:]))
+        return _record(folder, json.loads(lines[0]), *_last_state(lines[1:]))
     except (ValueError, KeyError, TypeError) as error:
         raise StoreDamaged(
             f"The journal in {folder} cannot be understood.",
@@ -146,18 +168,22 @@ def read_journal(folder: Path) -> Record | None:
         ) from error
 
 
-def _last_state(lines: Sequence[bytes]) -> State:
-    """Return the last state that was noted; a torn last line was not."""
+def _last_state(lines: Sequence[bytes]) -> tuple[State, frozenset[bytes]]:
+    """Return the last state that was noted and what was put back; a torn last line was not."""
     state: State = "PLANNED"
+    restored: set[bytes] = set()
     for line in lines[:-1]:
-        word = json.loads(line)["state"]
-        if word not in get_args(State):
-            raise ValueError(word)
-        state = word
-    return state
+        value = json.loads(line)
+        if value["state"] not in get_args(State):
+            raise ValueError(value["state"])
+        state = value["state"]
+        restored.update(encode(name) for name in value.get("restored", ()))
+    return state, frozenset(restored)
 
 
-def _record(folder: Path, value: dict[str, Any], state: State) -> Record:
+def _record(
+    folder: Path, value: dict[str, Any], state: State, restored: frozenset[bytes]
+) -> Record:
     device, inode = value["root"]
     return Record(
         value["merge"],
@@ -168,6 +194,52 @@ def _record(folder: Path, value: dict[str, Any], state: State) -> Record:
         tuple(encode(name) for name in value["names"]),
         tuple(encode(name) for name in value["written"]),
         state,
+        {encode(name): _asked_from_json(asked) for name, asked in value.get("asked", {}).items()},
+        restored,
+    )
+
+
+def _asked(folder: Path, plan: MergePlan) -> dict[str, Any]:
+    """Return what is asked for of the written paths; texts that no step writes are kept aside."""
+    steps = enumerate(plan.ops)
+    images = {(op.wish, op.post.digest): f"post/{n}" for n, op in steps if op.mergeable}
+    written = set(plan.written)
+    asked: dict[str, Any] = {}
+    for number, wish in enumerate(plan.wishes):
+        if wish.name in written and wish.exactly is None:
+            image = images.get((number, wish.result.digest), "")
+            kept = _keep(folder, number, wish.result, image)
+            asked[decode(wish.name)] = _asked_to_json(wish, kept)
+    return asked
+
+
+def _keep(folder: Path, number: int, side: Side, image: str) -> str:
+    """Return where a text is that a later merge builds on; not synced, for its digest is known."""
+    if side.kind != "file" or side.known_digest or is_binary(side.content):
+        return ""
+    if image:
+        return image
+    (folder / "asked").mkdir(mode=0o700, exist_ok=True)
+    (folder / "asked" / str(number)).write_bytes(side.content)
+    return f"asked/{number}"
+
+
+def _asked_to_json(wish: Wish, image: str) -> list[Any]:
+    side = wish.result
+    path = None if wish.new_path is None else decode(wish.new_path)
+    return [path, side.kind, side.executable, side.digest, image, wish.units, wish.follows]
+
+
+def _asked_from_json(value: list[Any]) -> Asked:
+    path, kind, executable, digest, image, units, follows = value
+    return Asked(
+        None if path is None else encode(path),
+        kind,
+        bool(executable),
+        str(digest),
+        str(image),
+        tuple(MergedUnit(*unit) for unit in units),
+        str(follows),
     )
 
 
@@ -205,7 +277,7 @@ def _entry_from_json(value: list[Any]) -> Entry:
 
 def drop_images(folder: Path) -> None:
     """Drop the contents kept for a merge that was taken back whole: nobody needs them again."""
-    for name in ("pre", "post"):
+    for name in ("pre", "post", "asked"):
         shutil.rmtree(folder / name, ignore_errors=True)
 
 

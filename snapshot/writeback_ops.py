@@ -12,6 +12,8 @@ from .writeback_tree import NOTHING, Entry
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from .conflicts import Dispute
+
 SideKind = Literal["none", "file", "link", "dir"]
 
 
@@ -50,6 +52,12 @@ class Side:
         """blake3 of the content, hex."""
         return self.known_digest or blake3(self.content).hexdigest()
 
+    def is_like(self, other: Side) -> bool:
+        """Tell whether kind, content and executable bit are the same."""
+        if (self.kind, self.executable) != (other.kind, other.executable):
+            return False
+        return self.kind in ("none", "dir") or self.digest == other.digest
+
 
 @dataclass(frozen=True, slots=True)
 class Exactly:
@@ -59,6 +67,15 @@ class Exactly:
     uid: int
     gid: int
     xattrs: tuple[tuple[str, bytes], ...] = ()
+
+
+class MergedUnit(NamedTuple):
+    """A hunk or aspect of which something is accepted."""
+
+    id: str
+    marks: str
+    edit: str = ""
+    """Digest of the user's own lines in its place, if any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +92,10 @@ class Wish:
     """On undo: what the entry had before, instead of the rules for new files."""
     group: int | None = None
     """Wishes of one group happen together or not at all."""
+    units: tuple[MergedUnit, ...] = ()
+    """What is accepted of the file, to be remembered with the merge."""
+    follows: str = ""
+    """The earlier merge whose outcome `base` is, if any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,3 +140,7 @@ class MergePlan:
     skipped: tuple[Refusal, ...]
     notices: tuple[Refusal, ...]
     """Things to tell: broken hard links, names that differ only in case, auto-merged files."""
+    disputes: tuple[Dispute, ...] = ()
+    """Every conflict that has sides to choose from, solved ones too."""
+    wishes: tuple[Wish, ...] = ()
+    """What was asked for, by its number."""

@@ -10,9 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from .conflicts import SAME_LINES, WHOLE_CHOICES, Dispute, Unsolved, line_disputes
 from .errors import MergeAborted
+from .hunks import unit_id
 from .lines import is_binary
-from .merge3 import merge_bytes
+from .merge3 import merge_bytes, merge_texts
 from .names import NameRefused, alike, check_link, split_path
 from .writeback_layout import Draft, Layout
 from .writeback_ops import MergePlan, Post, Refusal, Side, Wish
@@ -21,6 +23,8 @@ from .writeback_tree import NOTHING, PERMISSIONS, Blocked, Entry, Tree, file_mas
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
     from pathlib import Path
+
+    from .conflicts import Resolutions
 
 MAX_MERGED: Final = 64 << 20
 """Bytes of a changed file that are merged by lines; larger ones are a conflict."""
@@ -33,8 +37,19 @@ ALREADY: Final = "already so in the workspace"
 __all__ = ["MergePlan", "Refusal", "Side", "Wish", "make_plan"]
 
 
+KEPT: Final = "kept as you have it"
+"""Why a path was left out whose conflict was solved for the user's side."""
+
+MAX_DISPUTED: Final = 1 << 20
+"""Bytes of a whole entry that are read to be shown as a side of a conflict."""
+
+
 class _Conflict(Exception):
     """The wish cannot be fulfilled; the message is a phrase."""
+
+
+class _Kept(Exception):
+    """The user chose the workspace's side."""
 
 
 class _Already(Exception):
@@ -55,8 +70,9 @@ def make_plan(
     *,
     gone_dirs: Collection[bytes] = (),
     allow_links: Collection[bytes] = (),
+    resolutions: Resolutions | None = None,
 ) -> MergePlan:
-    """Plan the wishes against the workspace as it is now.
+    """Plan the wishes against the workspace as it is now; solved conflicts are none.
 
     Raises:
         WorkspaceRefused: the workspace cannot be opened.
@@ -65,7 +81,8 @@ def make_plan(
     """
     with Tree(workspace) as tree:
         try:
-            return _Planner(tree, wishes, gone_dirs, allow_links).plan()
+            solver = resolutions or Unsolved()
+            return _Planner(tree, wishes, gone_dirs, allow_links, solver).plan()
         except OSError as error:
             raise MergeAborted(
                 f"{workspace} cannot be compared: {error.strerror}; nothing was written.",
@@ -82,11 +99,14 @@ class _Planner:
         wishes: Sequence[Wish],
         gone_dirs: Collection[bytes],
         allow_links: Collection[bytes],
+        resolutions: Resolutions,
     ) -> None:
         self.tree = tree
         self.wishes = wishes
         self.gone_dirs = gone_dirs
         self.allow_links = frozenset(allow_links)
+        self.resolutions = resolutions
+        self.disputes: list[Dispute] = []
         self.mask = file_mask()
         self.conflicts: dict[int, str] = {}
         self.skipped: dict[int, str] = {}
@@ -106,6 +126,8 @@ class _Planner:
             self._refusals(self.conflicts),
             self._refusals(self.skipped),
             tuple(self._notices(done, drafted)),
+            tuple(self.disputes),
+            tuple(self.wishes),
         )
 
     def _is_active(self, number: int, drafted: dict[int, _Drafted]) -> bool:
@@ -140,6 +162,8 @@ class _Planner:
             self.skipped[number] = str(refused)
         except _Already:
             self.skipped[number] = ALREADY
+        except _Kept:
+            self.skipped[number] = KEPT
         except _Conflict as conflict:
             self.conflicts[number] = str(conflict)
         except OSError as error:
@@ -154,7 +178,8 @@ class _Planner:
         if wish.old_path is not None and wish.new_path not in (None, wish.old_path):
             return self._draft_rename(wish, wish.old_path, wish.new_path or b"")
         path = wish.new_path if wish.new_path is not None else wish.old_path
-        assert path is not None
+        if path is None:
+            raise _Already
         now = self.tree.look(path)
         post, merged = self._meet(wish, path, now)
         notices = (*self._told(now), *(("merged with your changes",) if merged else ()))
@@ -200,6 +225,8 @@ class _Planner:
         if result.kind == "none" and now.kind == "dir" != base.kind:
             # The file is gone; a folder of its name is another matter.
             raise _Already
+        if wish.follows and base.is_like(result):
+            raise _Already
         if now.kind == "special":
             raise _Conflict("there is a special file in its place")
         if {base.kind, result.kind, now.kind} == {"file"}:
@@ -208,36 +235,76 @@ class _Planner:
             # Its files may be about to go; the layout refuses it where they are not.
             return self._post(wish, result, now, result.executable), False
         if not _is_unchanged(now, base):
-            raise _Conflict(_what_happened(base, result, now))
+            self._settle_whole(wish, path, now, _what_happened(base, result, now))
         return self._post(wish, result, now, result.executable), False
+
+    def _settle_whole(self, wish: Wish, path: bytes, now: Entry, reason: str) -> None:
+        """Return if the agent's entry was chosen in place of the workspace's.
+
+        Raises:
+            _Kept: the workspace's was chosen.
+            _Conflict: nothing was, or there is no choice.
+
+        """
+        if now.kind == "dir" or wish.exactly is not None:
+            raise _Conflict(reason)
+        sides = (wish.base, wish.result)
+        digests = [f"{side.kind} {side.digest} {side.executable}".encode() for side in sides]
+        entry = f"{now.kind} {now.digest} {now.executable}".encode()
+        name = unit_id(b"whole", wish.name, path, *digests, entry)
+        chosen = self.resolutions.resolution(wish.name, name)
+        yours = self._shown(path, now)
+        texts = (wish.base.content, yours, wish.result.content)
+        made = Dispute(wish.name, name, "whole", reason, *texts, 0, WHOLE_CHOICES, chosen)
+        self.disputes.append(made)
+        if chosen is None:
+            raise _Conflict(reason)
+        if chosen.choice != "agent":
+            raise _Kept
+
+    def _shown(self, path: bytes, now: Entry) -> bytes:
+        """Return the workspace's side of a conflict of whole entries; empty if it is too large."""
+        if now.kind not in ("file", "link") or now.size > MAX_DISPUTED:
+            return b""
+        return self.tree.read(path, MAX_DISPUTED)
 
     def _meet_files(self, wish: Wish, path: bytes, now: Entry) -> tuple[Post, bool]:
         """Merge content and executable bit of three files."""
         base, result = wish.base, wish.result
-        content, merged = self._meet_content(base, result, path, now)
+        content, merged = self._meet_content(wish, path, now)
         executable = now.executable if result.executable == base.executable else result.executable
         post = self._post(wish, Side("file", content), now, executable)
         if post.entry.is_same(now):
             raise _Already
         return post, merged
 
-    def _meet_content(
-        self, base: Side, result: Side, path: bytes, now: Entry
-    ) -> tuple[bytes, bool]:
+    def _meet_content(self, wish: Wish, path: bytes, now: Entry) -> tuple[bytes, bool]:
+        base, result = wish.base, wish.result
         if now.digest == base.digest:
             return result.content, False
         if now.size > MAX_MERGED:
-            raise _Conflict("you changed it, and it is too large to merge")
+            self._settle_whole(wish, path, now, "you changed it, and it is too large to merge")
+            return result.content, False
         current = self.tree.read(path, MAX_MERGED)
         if result.digest == base.digest or current == result.content:
             return current, False
         texts = (base.content, result.content, current)
         if base.known_digest or any(is_binary(side) for side in texts):
-            raise _Conflict("you changed it, and it is binary")
-        merged = merge_bytes(base.content, current, result.content)
-        if merged is None:
-            raise _Conflict("you changed the same lines")
-        return merged, True
+            self._settle_whole(wish, path, now, "you changed it, and it is binary")
+            return result.content, False
+        return self._by_lines(wish, base.content, current, result.content), True
+
+    def _by_lines(self, wish: Wish, base: bytes, current: bytes, result: bytes) -> bytes:
+        """Merge three texts; conflicts take the lines that were chosen for them."""
+        merged = merge_bytes(base, current, result)
+        if merged is not None:
+            return merged
+        merge = merge_texts(base, current, result)
+        disputes = line_disputes(wish.name, merge, self.resolutions)
+        self.disputes += disputes.values()
+        if any(dispute.resolution is None for dispute in disputes.values()):
+            raise _Conflict(SAME_LINES)
+        return merge.content({number: one.solved() for number, one in disputes.items()})
 
     def _post(self, wish: Wish, side: Side, now: Entry, executable: bool) -> Post:
         """Return the entry to leave behind, with the mode that it gets."""

@@ -24,7 +24,16 @@ from app.protocol import (
     SessionInfo,
     UndoReport,
 )
-from app.protocol_review import Comment, CommentRequest, CommentsPage, EditRequest, HunkResult
+from app.protocol_review import (
+    Comment,
+    CommentRequest,
+    CommentsPage,
+    Conflict,
+    ConflictsPage,
+    EditRequest,
+    HunkResult,
+    Resolve,
+)
 from app.records import SessionRecord, read_session
 
 if TYPE_CHECKING:
@@ -151,6 +160,20 @@ class SessionClient:
     async def edit(self, request: EditRequest) -> None:
         """Replace a hunk's result by the user's own lines; accepts it, one undo step."""
         await self._connection.call("edit", request)
+
+    async def conflicts(self, path: str = "") -> list[Conflict]:
+        """Return where what is accepted meets what the user did meanwhile, solved ones too."""
+        found: list[Conflict] = []
+        while True:
+            params = {"path": path, "start": len(found)}
+            page = await self._connection.ask("conflicts", params, ConflictsPage, MIRROR_S)
+            found += page.conflicts
+            if len(found) >= page.total or not page.conflicts:
+                return found
+
+    async def resolve(self, request: Resolve) -> None:
+        """Solve a conflict, or all of a path; one undo step."""
+        await self._connection.call("resolve", request)
 
     async def merge(self, request: MergeRequest) -> MergeReport:
         """Write what is accepted into the workspace (or say what would be written)."""

@@ -11,8 +11,12 @@ from collections import OrderedDict
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+import msgspec
+from blake3 import blake3
+
 from app.errors import AppError
 from app.keeper.asking import matches
+from app.keeper.disputes import Disputes
 from app.keeper.drift import Drift
 from app.keeper.merges import MergesInForce
 from app.keeper.pruning import Pruner
@@ -31,7 +35,7 @@ from app.protocol import (
 )
 from app.protocol_review import MAX_EDIT, HunkResult
 from app.wire_text import text_path, to_text
-from snapshot.decisions import LETTERS, DecisionLog, Overlay, Uniform, state_of, unit_key
+from snapshot.decisions import LETTERS, DecisionLog, Overlay, Uniform, state_of
 from snapshot.errors import StoreDamaged
 from snapshot.facts import edit_fact, reason_fact, reason_of, rejected_fact
 from snapshot.hunks import Hunk
@@ -51,6 +55,7 @@ if TYPE_CHECKING:
     from snapshot.decisions import Decisions, Fact, Mark
     from snapshot.manifest import Entry
     from snapshot.writeback import MergePlan, Refusal
+    from snapshot.writeback_ops import MergedUnit
 
 MAX_HELD: Final = 16
 """Reviews with their lines kept in memory."""
@@ -83,6 +88,8 @@ class Desk:
         self._in_force = MergesInForce(self._merges)
         self.remarks = Remarks(self)
         """The comments."""
+        self.conflicts = Disputes(self)
+        """Where what is accepted meets what the user did meanwhile."""
 
     def close(self) -> None:
         """Close the log of decisions."""
@@ -201,7 +208,7 @@ class Desk:
 
     def _hunk_info(self, file: ChangedFile, unit: UnitSummary, marks: str) -> HunkInfo:
         state = state_of(marks)
-        key = unit_key(file.path, unit.id)
+        edit = self.log.edit(file.path, unit.id) if state == "accepted" else None
         known = self.log.facts("rejected").get(unit.content)
         return HunkInfo(
             unit.id,
@@ -209,9 +216,10 @@ class Desk:
             state,
             unit.aspect,
             marks,
-            edited=state == "accepted" and key in self.log.facts("edit"),
+            edited=edit is not None,
             reason=reason_of(self.log.facts("reason"), file.path, unit.id),
             rejected_before=known is not None and known["unit"] != unit.id,
+            merged=_is_merged(self._in_force.unit(file.path, unit.id), marks, edit),
         )
 
     def decide(self, decisions: Sequence[Decide]) -> bool:
@@ -311,23 +319,39 @@ class Desk:
         Raises the errors of `snapshot`; AppError `not-found` for a path or hunk nobody changed.
         """
         with self.lock:
-            decisions = self._asked(request)
+            asked = self._asked(request)
+            decisions = Overlay(self.log, asked)
             if request.dry_run:
                 plan = self._plan(decisions)
-                return _report(
+                report = _report(
                     "", plan.written, plan.conflicts, plan.skipped, plan.notices, dry_run=True
                 )
-            done = run_merge(lambda: self._plan(decisions), self._merges)
+                return msgspec.structs.replace(report, open=self._open_under(decisions))
+            self._record_asked(asked)
+            done = run_merge(lambda: self._plan(self.log), self._merges)
             self._in_force.renew()
-            return _report(done.merge, done.written, done.conflicts, done.skipped, done.notices)
+            report = _report(done.merge, done.written, done.conflicts, done.skipped, done.notices)
+            return msgspec.structs.replace(report, open=self.open_units)
 
-    def _asked(self, request: MergeRequest) -> Decisions:
-        asked: Decisions = self.log
+    def _record_asked(self, asked: Sequence[Mark]) -> None:
+        """Record what a merge was asked to accept and reject as one undo step, like a screen."""
+        by_path = {file.path: file for file in self.files.values()}
+        facts: list[Fact] = []
+        for mark in asked:
+            facts += self._facts(by_path[mark.path], (mark,), "")
+        self.log.record(asked, facts)
+
+    def _open_under(self, decisions: Decisions) -> int:
+        return sum(
+            summary.open_units(file.path, decisions) for file, summary in self._summaries.items()
+        )
+
+    def _asked(self, request: MergeRequest) -> list[Mark]:
+        """Return the marks that a request adds to the decisions on record; later ones win."""
+        safe: list[Mark] = []
         if request.accept_safe:
-            safe: list[Mark] = []
             for file in self.files.values():  # one by one: all lines at once would be too much
-                safe += accept_safe([self.review(file)], asked)
-            asked = Overlay(asked, safe)
+                safe += accept_safe([self.review(file)], self.log)
         marks: list[Mark] = []
         for text in request.accept:
             for name in self._matching(text):
@@ -337,7 +361,8 @@ class Desk:
         for text in request.reject:
             for name in self._matching(text):
                 marks += self.review(self.files[name]).decide("rejected")
-        return Overlay(asked, marks) if marks else asked
+        final = {(mark.path, mark.unit): mark for mark in (*safe, *marks)}
+        return list(final.values())
 
     def _matching(self, text: str) -> list[str]:
         found = matches(text, self.files)
@@ -364,15 +389,27 @@ class Desk:
         file, unit = found[0]
         return self.review(file).decide("accepted", (unit,))
 
-    def _plan(self, decisions: Decisions) -> MergePlan:
+    def _plan(self, decisions: Decisions, path: str = "") -> MergePlan:
+        """Plan a merge of everything, or of one path alone."""
+        files = [self.named(path)] if path else self.files.values()
         accepted = (
             file
-            for file in self.files.values()
+            for file in files
             if self._summaries[file].has(LETTERS["accepted"], file.path, decisions)
         )
         return plan_reviews(
-            map(self.review, accepted), decisions, self._workspace, gone_dirs=self._gone_dirs
+            map(self.review, accepted),
+            decisions,
+            self._workspace,
+            gone_dirs=self._gone_dirs,
+            resolutions=self.log,
+            earlier=self._in_force.earlier,
         )
+
+    def disputes(self, path: str = "") -> MergePlan:
+        """Return a plan of what is accepted on record, for its conflicts. AppError `not-found`."""
+        with self.lock:
+            return self._plan(self.log, path)
 
     def undo(self, merge: str) -> UndoReport:
         """Take a whole merge back; files that moved on are merged or named as conflicts."""
@@ -395,6 +432,16 @@ class Desk:
 
 def _is_dir(entry: Entry | None) -> bool:
     return entry is not None and entry.kind == "dir"
+
+
+def _is_merged(merged: MergedUnit | None, marks: str, edit: bytes | None) -> bool:
+    """Tell whether everything that is accepted of a unit was merged, and something is."""
+    accepted = LETTERS["accepted"]
+    if merged is None or accepted not in marks or len(merged.marks) != len(marks):
+        return False
+    same = merged.edit == ("" if edit is None else blake3(edit).hexdigest())
+    pairs = zip(marks, merged.marks, strict=True)
+    return same and all(done == accepted for wanted, done in pairs if wanted == accepted)
 
 
 def _git_mode(entry: Entry | None) -> str:
@@ -433,4 +480,6 @@ def _report(
     dry_run: bool = False,
 ) -> MergeReport:
     left = tuple(Skipped(to_text(item.path), item.reason) for item in skipped)
-    return MergeReport(merge, _texts(written), _paths(conflicts), left, dry_run, _told(notices))
+    why = tuple(Skipped(to_text(item.path), item.reason) for item in conflicts)
+    paths = tuple(dict.fromkeys(one.path for one in why))
+    return MergeReport(merge, _texts(written), paths, left, dry_run, _told(notices), why)

@@ -7,13 +7,16 @@ from typing import TYPE_CHECKING
 
 from app.wire_text import to_text
 from snapshot.errors import SnapshotError
+from snapshot.merged import Merged
 from snapshot.undo import UNDO_SUFFIX
 from snapshot.writeback_journal import read_journal
+from snapshot.writeback_ops import Side
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from snapshot.writeback_journal import Record
+    from snapshot.writeback_ops import MergedUnit
 
 log = logging.getLogger(__name__)
 
@@ -34,9 +37,52 @@ class MergesInForce:
     def renew(self) -> None:
         """Read the journals."""
         records = [record for record in self._records() if record.state == "DONE"]
-        self.paths = frozenset(to_text(path) for record in records for path in record.written)
+        self._last_of: dict[bytes, Record] = {}
+        self._units: dict[tuple[bytes, str], MergedUnit] = {}
+        paths: set[bytes] = set()
+        for record in records:
+            for name in set(record.written) - record.restored:
+                paths.add(name)
+                if name in record.asked:
+                    self._last_of[name] = record
+                    self._units |= {(name, unit.id): unit for unit in record.asked[name].units}
+        self.paths = frozenset(to_text(path) for path in paths)
+        self._in_force = {record.merge: record for record in records}
         self.last = records[-1].merge if records else ""
         self.last_files = len(records[-1].written) if records else 0
+
+    def unit(self, path: bytes, unit: str) -> MergedUnit | None:
+        """Return what was merged of a hunk or aspect, None if nothing was."""
+        return self._units.get((path, unit))
+
+    def earlier(self, path: bytes) -> Merged | None:
+        """Return what the last merge in force made of a path.
+
+        None also where a merge before it was taken back: what the last one left is then unknown.
+        """
+        record = self._last_of.get(path)
+        if record is None or not self._is_whole(record, path):
+            return None
+        asked = record.asked[path]
+        if not asked.image:
+            side = Side(asked.kind, b"", asked.executable, asked.digest)
+            return Merged(record.merge, asked.path, side)
+        try:
+            content = (record.folder / asked.image).read_bytes()
+        except OSError as error:
+            log.warning("what %s merged cannot be read: %s", record.merge, error)
+            return None
+        side = Side(asked.kind, content, asked.executable)
+        return Merged(record.merge, asked.path, side) if side.digest == asked.digest else None
+
+    def _is_whole(self, record: Record, path: bytes) -> bool:
+        """Tell whether all merges that this one builds on are in force at this path."""
+        while record.asked[path].follows:
+            before = self._in_force.get(record.asked[path].follows)
+            if before is None or path in before.restored or path not in before.asked:
+                return False
+            record = before
+        return True
 
     def _records(self) -> list[Record]:
         """Return what can be read, the oldest first."""

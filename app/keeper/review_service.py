@@ -9,7 +9,14 @@ import msgspec
 
 from app.keeper.threads import in_thread
 from app.protocol import MAX_LINE, Changes, ChangesPage, Decide, MergeRequest
-from app.protocol_review import Comment, CommentRequest, CommentsPage, EditRequest
+from app.protocol_review import (
+    Comment,
+    CommentRequest,
+    CommentsPage,
+    ConflictsPage,
+    EditRequest,
+    Resolve,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -44,6 +51,11 @@ class _Comment(msgspec.Struct, frozen=True):
     id: str
 
 
+class _Conflicts(msgspec.Struct, frozen=True):
+    path: str = ""
+    start: int = 0
+
+
 class _Hunk(msgspec.Struct, frozen=True):
     path: str
     hunk: str
@@ -66,6 +78,8 @@ class ReviewMethods:
             "uncomment": self._uncomment,
             "hunk_result": self._hunk_result,
             "edit": self._edit,
+            "conflicts": self._conflicts,
+            "resolve": self._resolve,
         }
 
     @property
@@ -99,6 +113,8 @@ class ReviewMethods:
     async def _merge(self, params: msgspec.Raw) -> object:
         request = parse(params, MergeRequest)
         report = await in_thread(partial(self._desk.merge, request))
+        if not request.dry_run:
+            await self._decided()
         self._told("merge")
         return report
 
@@ -135,6 +151,16 @@ class ReviewMethods:
         asked = parse(params, EditRequest)
         await in_thread(partial(self._desk.edit, asked))
         return await self._decided()
+
+    async def _conflicts(self, params: msgspec.Raw) -> object:
+        asked = parse(params, _Conflicts)
+        found = await in_thread(partial(self._desk.conflicts.all, asked.path))
+        return ConflictsPage(_part(found, max(0, asked.start)), len(found))
+
+    async def _resolve(self, params: msgspec.Raw) -> object:
+        asked = parse(params, Resolve)
+        await in_thread(partial(self._desk.conflicts.resolve, asked))
+        return self._told("decisions")
 
 
 def parse(params: msgspec.Raw, kind: type[T]) -> T:

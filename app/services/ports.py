@@ -21,7 +21,14 @@ if TYPE_CHECKING:
         SessionInfo,
         UndoReport,
     )
-    from app.protocol_review import Comment, CommentRequest, EditRequest, HunkResult
+    from app.protocol_review import (
+        Comment,
+        CommentRequest,
+        Conflict,
+        EditRequest,
+        HunkResult,
+        Resolve,
+    )
     from vm.egress.questions import Answer
 
 
@@ -85,6 +92,14 @@ class SessionPort(Protocol):
 
     async def edit(self, request: EditRequest) -> None:
         """Replace a hunk's result by the user's own lines; accepts it, one undo step."""
+        ...
+
+    async def conflicts(self, path: str = "") -> list[Conflict]:
+        """Return where what is accepted meets what the user did meanwhile, solved ones too."""
+        ...
+
+    async def resolve(self, request: Resolve) -> None:
+        """Solve a conflict, or all of a path; one undo step."""
         ...
 
     async def merge(self, request: MergeRequest) -> MergeReport:

@@ -185,11 +185,12 @@ async def test_merge_takes_literal_paths_first_and_patterns_second(bench: Bench)
         assert caught.value.code == "not-found"
 
 
-async def test_what_the_command_line_accepts_is_for_one_merge_only(bench: Bench) -> None:
+async def test_what_the_command_line_accepts_is_recorded(bench: Bench) -> None:
     edited(bench)
     await bench.take()
     bench.desk.merge(MergeRequest(accept=("gone.txt",)))
-    assert {file.decision for file in bench.desk.changes().files} == {"open"}
+    decided = {file.path: file.decision for file in bench.desk.changes().files}
+    assert decided == {"a.txt": "open", "gone.txt": "accepted", "tool.sh": "open"}
     assert not (bench.workspace / "gone.txt").exists()
 
 

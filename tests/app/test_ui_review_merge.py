@@ -61,7 +61,7 @@ async def test_risky_files_that_go_in_are_named(review: Review) -> None:
 
 
 async def test_conflicts_are_listed_and_counted(review: Review) -> None:
-    review.keeper.conflicts = ("README.md",)
+    review.keeper.clashing = ("README.md",)
     await review.keys("plus", "M")
     dialog = review.app.screen
     assert isinstance(dialog, MergeDialog)

@@ -108,7 +108,7 @@ def test_merge_summary(snap_compare: Compare, size: str) -> None:
         await press(pilot, "plus", "M")
 
     app, fleet, _ = workstation()
-    fleet.keepers["s1"].conflicts = ("README.md",)
+    fleet.keepers["s1"].clashing = ("README.md",)
     assert snap_compare(app, terminal_size=SIZES[size], run_before=before)
 
 
@@ -187,5 +187,5 @@ def test_after_a_merge(snap_compare: Compare, size: str) -> None:
             await press(pilot, "enter", "tab", "o")
 
     app, fleet, _ = workstation()
-    fleet.keepers["s1"].conflicts = ("README.md",)
+    fleet.keepers["s1"].clashing = ("README.md",)
     assert snap_compare(app, terminal_size=SIZES[size], run_before=before)

@@ -20,7 +20,7 @@ from app.protocol import (
     SessionInfo,
     UndoReport,
 )
-from app.protocol_review import Comment, HunkResult
+from app.protocol_review import Comment, Conflict, HunkResult
 from app.services.ports import AgentChoice
 from snapshot.decisions import LETTERS, Mark, Uniform, state_of
 from snapshot.review import ChangedFile, FileReview
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from app.protocol import AgentState, Decide, MergeRequest, SessionState
-    from app.protocol_review import CommentRequest, EditRequest
+    from app.protocol_review import CommentRequest, EditRequest, Resolve
     from vm.egress.questions import Answer
 
 
@@ -119,7 +119,7 @@ class FakeSession:
 
     info_value: SessionInfo
     files: list[FakeFile] = field(default_factory=list[FakeFile])
-    conflicts: tuple[str, ...] = ()
+    clashing: tuple[str, ...] = ()
     """Paths that a merge reports as conflicts in place of writing them."""
 
     def __post_init__(self) -> None:
@@ -132,6 +132,7 @@ class FakeSession:
         self.decided: list[tuple[Decide, ...]] = []
         self.refreshed = 0
         self.remarks: list[Comment] = []
+        self.disputes: list[Conflict] = []
         self.answered: list[tuple[str, Answer, bool]] = []
         self.reloads = 0
 
@@ -290,6 +291,21 @@ class FakeSession:
         self.decisions.edits[os.fsencode(request.path), request.hunk] = request.content
         self.publish("decisions")
 
+    async def conflicts(self, path: str = "") -> list[Conflict]:
+        """Return what a test put there."""
+        return [one for one in self.disputes if path in ("", one.path)]
+
+    async def resolve(self, request: Resolve) -> None:
+        """Choose."""
+        choice = "" if request.choice == "open" else request.choice
+        self.disputes = [
+            msgspec.structs.replace(one, choice=choice, text=request.text)
+            if one.path == request.path and request.conflict in ("", one.id)
+            else one
+            for one in self.disputes
+        ]
+        self.publish("decisions")
+
     async def merge(self, request: MergeRequest) -> MergeReport:
         """Report what is accepted as written, without writing."""
         if self.refuse is not None:
@@ -301,8 +317,8 @@ class FakeSession:
         ]
         report = MergeReport(
             merge=f"m{len(self.merges) + 1}",
-            written=tuple(path for path in accepted if path not in self.conflicts),
-            conflicts=tuple(path for path in accepted if path in self.conflicts),
+            written=tuple(path for path in accepted if path not in self.clashing),
+            conflicts=tuple(path for path in accepted if path in self.clashing),
             dry_run=request.dry_run,
         )
         if not request.dry_run:
