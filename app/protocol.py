@@ -141,7 +141,9 @@ class FileChange(msgspec.Struct, frozen=True):
     removed: int = 0
     binary: bool = False
     risk: str = ""
-    """Empty, or one phrase that says why the file can execute by side effect."""
+    """Empty, or one phrase that says what the file can do by side effect."""
+    tier: Literal["", "warned", "held"] = ""
+    """Empty without a risk; `held` is left out of "accept safe", `warned` is accepted by it."""
     note: str = ""
     """Empty, or why the file is listed but cannot be merged (special, sparse, too large)."""
     base: str = ""

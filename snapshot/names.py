@@ -5,9 +5,12 @@ from __future__ import annotations
 import posixpath
 import re
 import unicodedata
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from .safe_text import decode
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 MAX_PATH: Final = 4095
 """PATH_MAX of Linux without its final NUL."""
@@ -20,6 +23,10 @@ _IGNORED_BY_HFS: Final = re.compile("[\u200c-\u200f\u202a-\u202e\u206a-\u206f\uf
 
 _SHORT_NAME: Final = re.compile(r"git~\d+")
 """Short names that NTFS makes for `.git`."""
+
+_SHORT_STEM: Final = 8
+_SHORT_ENDING: Final = 3
+"""Longest parts of a name that NTFS needs not abbreviate."""
 
 _LINK_FREE: Final = frozenset({".gitmodules", ".gitattributes", ".gitignore", ".mailmap"})
 """Files that git must never read through a link."""
@@ -51,14 +58,42 @@ def split_path(path: bytes) -> list[bytes]:
 
 def is_git_dir(name: bytes) -> bool:
     """Return whether some file system takes this component for `.git`."""
-    text = _IGNORED_BY_HFS.sub("", decode(name)).casefold()
-    return any(_is_git(piece) for piece in re.split(r"[\\/]", text))
+    text = _IGNORED_BY_HFS.sub("", decode(name))
+    return any(_is_git(plain_name(piece)) for piece in re.split(r"[\\/]", text))
 
 
-def _is_git(piece: str) -> bool:
-    """Return whether one component, without streams, final dots and blanks, is `.git`."""
-    plain = unicodedata.normalize("NFKC", piece.split(":", 1)[0]).rstrip(" .").casefold()
+def _is_git(plain: str) -> bool:
     return plain == ".git" or _SHORT_NAME.fullmatch(plain) is not None
+
+
+def plain_name(name: str) -> str:
+    """Return one component in the form in which careless file systems compare it.
+
+    Case, Unicode form, what HFS+ skips, streams and final dots and blanks of Windows make no
+    difference there.
+    """
+    seen = _IGNORED_BY_HFS.sub("", name).split(":", 1)[0]
+    return unicodedata.normalize("NFKC", seen).casefold().rstrip(" .")
+
+
+def short_names(names: Iterable[str]) -> dict[tuple[str, str], tuple[str, ...]]:
+    """Return which names NTFS can abbreviate, by start and ending of their short form.
+
+    The start is cut to each length that a number of one to five digits leaves for it: `makefi~1.am`
+    is found under `("makefi", "am")`, `makef~12.am` under `("makef", "am")`.
+    """
+    found: dict[tuple[str, str], tuple[str, ...]] = {}
+    for name in sorted(names):
+        stem, _, ending = name.lstrip(".").rpartition(".")
+        stem, ending = (stem, ending) if stem else (ending, "")
+        fits = len(stem) <= _SHORT_STEM and len(ending) <= _SHORT_ENDING and "." not in stem
+        if fits and not name.startswith("."):
+            continue  # short as it is
+        bare = re.sub(r"[. ]", "", stem)
+        for length in range(2, 7):
+            key = (bare[:length], ending[:_SHORT_ENDING])
+            found[key] = tuple(dict.fromkeys((*found.get(key, ()), name)))
+    return found
 
 
 def check_link(path: bytes, target: bytes) -> None:

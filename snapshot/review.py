@@ -68,10 +68,14 @@ def _is_read(mode: str) -> bool:
 
 
 def accept_safe(reviews: Sequence[FileReview], decisions: Decisions) -> list[Mark]:
-    """Return marks that accept what is open in files without a risk; rejected lines stay so."""
+    """Return marks that accept what is open, except where a file is held by its risk.
+
+    Rejected lines stay rejected. What builds or continuous integration run is accepted: whoever
+    shows the marks names it.
+    """
     marks: list[Mark] = []
     for review in reviews:
-        if review.risk or review.suspicious:
+        if review.tier == "held" or review.suspicious:
             continue
         for unit in review.units:
             known = review.marks(decisions, unit)

@@ -103,10 +103,10 @@ class FileReview:
         )
         self.aspects: tuple[Aspect, ...] = () if self.note else tuple(self._aspects())
         self.added, self.removed = self._counts()
-        self.risk = risk_of(
+        self.tier, self.risk = risk_of(
             file.path, mode=file.mode, old_mode=file.old_mode, agent=self.agent, base=self.base
         )
-        """Empty, or one phrase on why the file can execute by side effect."""
+        """How strictly it is held back, and one phrase why; both empty where nothing is known."""
         self.suspicious = self._is_suspicious()
         """Bidirectional or invisible characters in added lines, the name or a link's target."""
         self.notes = (*([self.note] if self.note else []), *self._line_notes())

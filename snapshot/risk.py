@@ -1,135 +1,41 @@
-"""Files that can run code, or change what runs, without anybody starting them on purpose.
+"""What a change can do by side effect, in two tiers and with the reason in one phrase.
 
-"Accept all safe" leaves them out and says why in one phrase. The lists name what widespread tools
-read from a working tree; a file that is not on them is not thereby harmless.
+"Accept all safe" leaves out what is `held` and says why; what is `warned` it accepts and names.
+The names are data (`risk_names`), files of package managers are judged by what changed in them
+(`risk_contents`, `risk_locks`), and what an entry is counts as well: links, the executable bit,
+binaries, characters that hide.
 """
 
 from __future__ import annotations
 
 import re
-from typing import Final
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final
 
 from .lines import is_binary
-from .names import NameRefused, check_link
+from .names import NameRefused, check_link, plain_name, short_names
+from .risk_contents import risk_of_contents
+from .risk_names import FOLDERS, NAMES, NO_RISK, PATTERNS, REPOSITORY, TIERS, Risk, Tier
 from .safe_text import decode, is_suspicious
 
-_HOOK = "runs as a hook"
-_CI = "changes what continuous integration runs"
-_BUILD = "runs when the project is built"
-_PACKAGE = "can hold scripts that run on install"
-_PYTHON = "is imported by Python tools without being asked for"
-_SHELL = "is read by a shell or its helpers on entering the folder"
-_EDITOR = "can make an editor run something"
-_GIT = "changes how git treats files"
-_CONTAINER = "changes how containers are built or run"
-_AGENT = "instructs coding agents or gives them tools"
-_CLOCHE = "changes what Cloche does here"
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
-_NAMES: Final[dict[str, str]] = {
-    **dict.fromkeys(
-        (".pre-commit-config.yaml", ".pre-commit-hooks.yaml", "lefthook.yml", "lefthook.yaml",
-         ".lefthook.yml", ".huskyrc", ".overcommit.yml"),
-        _HOOK,
-    ),
-    **dict.fromkeys(
-        (".gitlab-ci.yml", ".travis.yml", "jenkinsfile", "azure-pipelines.yml", ".drone.yml",
-         "bitbucket-pipelines.yml", "appveyor.yml", ".appveyor.yml", ".woodpecker.yml",
-         ".cirrus.yml", "cloudbuild.yaml", "buildspec.yml"),
-        _CI,
-    ),
-    **dict.fromkeys(
-        ("makefile", "gnumakefile", "bsdmakefile", "justfile", ".justfile", "taskfile.yml",
-         "taskfile.yaml", "cmakelists.txt", "cmakepresets.json", "meson.build", "sconstruct",
-         "sconscript", "wscript", "configure", "configure.ac", "build.rs", "rakefile", "gruntfile",
-         "gruntfile.js", "gulpfile.js", "build.gradle", "build.gradle.kts", "settings.gradle",
-         "settings.gradle.kts", "gradlew", "gradlew.bat", "gradle-wrapper.properties",
-         "gradle-wrapper.jar", "mvnw", "pom.xml", "build.xml", "build.sbt", "build.zig", "build",
-         "build.bazel", "workspace", "workspace.bazel", "module.bazel", ".bazelrc", "dune",
-         "mix.exs", "package.swift", "directory.build.props", "directory.build.targets"),
-        _BUILD,
-    ),
-    **dict.fromkeys(
-        ("package.json", ".npmrc", ".yarnrc", ".yarnrc.yml", ".pnpmfile.cjs", "composer.json",
-         "gemfile", "podfile", "binding.gyp", "cargo.toml", "pyproject.toml", "setup.py",
-         "setup.cfg", "pip.conf", "uv.toml"),
-        _PACKAGE,
-    ),
-    **dict.fromkeys(
-        ("conftest.py", "sitecustomize.py", "usercustomize.py", "noxfile.py", "tox.ini",
-         "pytest.ini", ".coveragerc", "tasks.py", "fabfile.py", "manage.py", ".pythonrc"),
-        _PYTHON,
-    ),
-    **dict.fromkeys(
-        (".envrc", ".env", ".bashrc", ".bash_profile", ".profile", ".zshrc", ".zshenv",
-         ".tool-versions", "mise.toml", ".mise.toml", ".autoenv", "flake.nix", "shell.nix",
-         "default.nix", "devbox.json", ".node-version"),
-        _SHELL,
-    ),
-    **dict.fromkeys(
-        (".vimrc", ".exrc", ".nvimrc", ".nvim.lua", ".dir-locals.el", ".lvimrc"),
-        _EDITOR,
-    ),
-    **dict.fromkeys((".gitattributes", ".gitmodules", ".gitconfig", ".lfsconfig"), _GIT),
-    **dict.fromkeys(
-        ("dockerfile", "containerfile", "vagrantfile", "procfile", "compose.yml", "compose.yaml",
-         "docker-compose.yml", "docker-compose.yaml", "tiltfile", "skaffold.yaml"),
-        _CONTAINER,
-    ),
-    **dict.fromkeys(
-        ("claude.md", "agents.md", "gemini.md", ".cursorrules", ".mcp.json", ".windsurfrules",
-         "copilot-instructions.md", ".aider.conf.yml"),
-        _AGENT,
-    ),
-    **dict.fromkeys((".cloche.yaml", ".clocheignore", ".broodboxignore"), _CLOCHE),
-}  # fmt: skip
-
-_FOLDERS: Final[dict[str, str]] = {
-    ".husky": _HOOK,
-    ".githooks": _HOOK,
-    "githooks": _HOOK,
-    ".github/workflows": _CI,
-    ".github/actions": _CI,
-    ".gitlab": _CI,
-    ".circleci": _CI,
-    ".buildkite": _CI,
-    ".woodpecker": _CI,
-    ".teamcity": _CI,
-    ".cargo": _BUILD,
-    ".mvn": _BUILD,
-    "buildsrc": _BUILD,
-    ".yarn": _PACKAGE,
-    ".direnv": _SHELL,
-    ".vscode": _EDITOR,
-    ".idea": _EDITOR,
-    ".zed": _EDITOR,
-    ".devcontainer": _CONTAINER,
-    ".claude": _AGENT,
-    ".cursor": _AGENT,
-    ".codex": _AGENT,
-    ".gemini": _AGENT,
-    ".opencode": _AGENT,
-}
-
-_PATTERNS: Final[tuple[tuple[re.Pattern[str], str], ...]] = (
-    (re.compile(r"\.pth$"), _PYTHON),
-    (re.compile(r"\.(mk|cmake|gemspec|podspec|bzl|gyp|gypi|csproj|vcxproj|targets)$"), _BUILD),
-    (re.compile(r"(^|\.)(docker|container)file(\.|$)"), _CONTAINER),
-    (re.compile(r"\.(config|setup|rc)\.(js|cjs|mjs|ts|cts|mts)$"), _BUILD),
-    (re.compile(r"^\.[a-z-]+rc\.(js|cjs|mjs|ts)$"), _BUILD),
-    (re.compile(r"\.(code-workspace|sublime-project)$"), _EDITOR),
-    (re.compile(r"^\.env\.(?!example$|sample$|template$|dist$)"), _SHELL),
-    (re.compile(r"^(docker-)?compose\..*ya?ml$"), _CONTAINER),
-)
+__all__ = ["Risk", "Tier", "risk_of", "risk_of_name"]
 
 _EXECUTABLE: Final = "100755"
 _LINK: Final = "120000"
 _FILE_TYPES: Final = ("100644", "100755")
+_BARE_HEAD: Final = re.compile(rb"ref: refs/|[0-9a-f]{40}([0-9a-f]{24})?\n?$")
+
+_SHORT: Final = short_names({*NAMES, *(part for folder in FOLDERS for part in folder.split("/"))})
+"""The long names that a short one of NTFS can stand for."""
 
 
 def risk_of(
     path: bytes, *, mode: str, old_mode: str, agent: bytes | None, base: bytes | None = None
-) -> str:
-    """Return one phrase on why a change can execute by side effect, else "".
+) -> Risk:
+    """Return the strictest risk of a change; `NO_RISK` when there is none.
 
     Args:
         path: the new path, relative to the workspace.
@@ -139,29 +45,71 @@ def risk_of(
         base: the base's content.
 
     """
-    found = risk_of_name(path)
-    if found or not mode:
-        return found
-    return _risk_of_entry(path, mode, old_mode, agent or b"", base)
+    found = [risk_of_name(path)]
+    before = base if old_mode in _FILE_TYPES else None
+    after = (agent or b"") if mode in _FILE_TYPES else None
+    found += [
+        risk
+        for name in _spellings(_parts(path)[-1])
+        if (risk := risk_of_contents(name, after, before))
+    ]
+    if mode:
+        found.append(_risk_of_entry(path, mode, old_mode, agent or b"", base))
+    return _strictest(found)
 
 
-def risk_of_name(path: bytes) -> str:
-    """Return the phrase for a path alone, else ""."""
-    text = decode(path).casefold()
-    *folders, name = text.split("/")
-    if any(folder.endswith(".git") for folder in folders):
-        return "lies in a bare repository, whose hooks and configuration git obeys"
-    for depth in range(len(folders)):
-        for length in (1, 2):
-            phrase = _FOLDERS.get("/".join(folders[depth : depth + length]))
-            if phrase:
-                return phrase
-    if name in _NAMES:
-        return _NAMES[name]
-    return next((phrase for pattern, phrase in _PATTERNS if pattern.search(name)), "")
+def _strictest(risks: Iterable[Risk]) -> Risk:
+    """Return the first of those with the strictest tier."""
+    return max(risks, key=lambda risk: TIERS.index(risk.tier), default=NO_RISK)
 
 
-def _risk_of_entry(path: bytes, mode: str, old_mode: str, agent: bytes, base: bytes | None) -> str:
+@lru_cache(4096)
+def risk_of_name(path: bytes) -> Risk:
+    """Return the risk of a path alone."""
+    *folders, name = _parts(path)
+    found = [_risk_of_folders(folders)]
+    for spelling in _spellings(name):
+        found += [NAMES[spelling]] if spelling in NAMES else []
+        found += [risk for pattern, risk in PATTERNS if pattern.search(spelling)][:1]
+    return _strictest(found)
+
+
+def _parts(path: bytes) -> list[str]:
+    """Return the components in the form in which names are compared; a backslash splits too."""
+    return [plain_name(part) for part in re.split(r"[\\/]", decode(path))]
+
+
+def _spellings(part: str) -> tuple[str, ...]:
+    """Return a component and the long names that it can stand for."""
+    stem, tilde, rest = part.partition("~")
+    if not tilde:
+        return (part,)
+    number, _, ending = rest.partition(".")
+    if not number.isdecimal() or not stem:
+        return (part,)
+    long = _SHORT.get((stem[: 7 - len(number)], ending), ())
+    return (part, *long) if len(stem) + len(number) <= 7 else (part,)
+
+
+def _risk_of_folders(folders: list[str]) -> Risk:
+    """Return the risk of lying in these folders."""
+    found = [REPOSITORY for folder in folders if folder.endswith(".git")]
+    for depth, folder in enumerate(folders):
+        below = _spellings(folders[depth + 1]) if depth + 1 < len(folders) else ()
+        for first in _spellings(folder):
+            found += [FOLDERS[first]] if first in FOLDERS else []
+            pairs = (f"{first}/{second}" for second in below)
+            found += [FOLDERS[pair] for pair in pairs if pair in FOLDERS]
+    return _strictest(found)
+
+
+def _risk_of_entry(path: bytes, mode: str, old_mode: str, agent: bytes, base: bytes | None) -> Risk:
+    """Return the risk of what the entry is now; all of these are held."""
+    reason = _strange(path, mode, old_mode, agent, base)
+    return Risk("held", reason) if reason else NO_RISK
+
+
+def _strange(path: bytes, mode: str, old_mode: str, agent: bytes, base: bytes | None) -> str:
     """Return the phrase for what the entry is now."""
     if mode == _LINK:
         try:
@@ -173,6 +121,8 @@ def _risk_of_entry(path: bytes, mode: str, old_mode: str, agent: bytes, base: by
         return "becomes executable"
     if mode in _FILE_TYPES and is_binary(agent):
         return "is binary and cannot be read in review"
+    if _parts(path)[-1] == "head" and _BARE_HEAD.match(agent):
+        return "can make git take its folder for a repository"
     if _hides_text(agent, base) or is_suspicious(decode(path)):
         return "holds invisible or reordering characters"
     return ""

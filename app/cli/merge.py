@@ -64,13 +64,19 @@ def _undecided(found: Changes, request: MergeRequest, report: MergeReport) -> bo
 
 
 def _left_by_safe(found: Changes, report: MergeReport) -> list[FileChange]:
-    """Return the files that "accept safe" leaves to the user: undecided, and risky."""
+    """Return the files that "accept safe" leaves to the user: undecided, and held by a risk."""
     done = {*report.written, *report.conflicts, *(skipped.path for skipped in report.skipped)}
     return [
         file
         for file in found.files
-        if file.risk and file.decision in ("open", "mixed") and file.path not in done
+        if file.tier == "held" and file.decision in ("open", "mixed") and file.path not in done
     ]
+
+
+def _warned_by_safe(found: Changes, report: MergeReport) -> list[FileChange]:
+    """Return the files that "accept safe" took though builds or CI run them."""
+    written = set(report.written)
+    return [file for file in found.files if file.tier == "warned" and file.path in written]
 
 
 def _print_merge(
@@ -82,6 +88,8 @@ def _print_merge(
         output.line(f"{verbs[path in deleted]} {shown(path)}")
     for skipped in report.skipped:
         output.line(f"left out {shown(skipped.path)}: {skipped.reason}")
+    for file in _warned_by_safe(found, report) if request.accept_safe else ():
+        output.line(f"warning {shown(file.path)}: {file.risk}")
     for file in _left_by_safe(found, report) if request.accept_safe else ():
         output.line(f"left open {shown(file.path)}: {file.risk}")
     for path in report.conflicts:

@@ -196,6 +196,7 @@ class Desk:
             removed=summary.removed,
             binary=summary.binary,
             risk=summary.risk,
+            tier=summary.tier,
             note=file.note,
             base=file.base,
             agent=file.agent,

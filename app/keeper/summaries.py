@@ -11,6 +11,7 @@ from snapshot.hunks import Hunk
 if TYPE_CHECKING:
     from snapshot.decisions import Decisions
     from snapshot.review import FileReview
+    from snapshot.risk import Tier
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,7 @@ class Summary:
     removed: int
     binary: bool
     risk: str
+    tier: Tier
     units: tuple[UnitSummary, ...]
 
     def has(self, letter: str, path: bytes, decisions: Decisions) -> bool:
@@ -54,4 +56,4 @@ def summary_of(review: FileReview) -> Summary:
         else UnitSummary(unit.id, unit.size, (0, 0, 0, 0), unit.kind, unit.id)
         for unit in review.units
     )
-    return Summary(review.added, review.removed, review.binary, review.risk, units)
+    return Summary(review.added, review.removed, review.binary, review.risk, review.tier, units)

@@ -79,7 +79,7 @@ class ReviewDecide(ReviewView):
         self._decide_file("rejected")
 
     def action_accept_safe(self) -> None:
-        """Accept everything open that cannot run by side effect; say what was left out."""
+        """Accept everything open that is not held back; say what to look at besides."""
         if self.changes is None:
             return
         safe, risky = safe_to_accept(self.changes)
@@ -95,7 +95,9 @@ class ReviewDecide(ReviewView):
             return
         self._decide(decisions, units)
         noun = "hunk" if len(units) == 1 else "hunks"
-        text = f"Accepted {len(units)} {noun} in {len(safe)} files.{left_out}"
+        built = sum(file.tier == "warned" for file in safe)
+        warned = f", {built} of them for builds or CI" if built else ""
+        text = f"Accepted {len(units)} {noun} in {len(safe)} files{warned}.{left_out}"
         self.say(text, "u takes it back", "done")
 
     def action_undo(self) -> None:

@@ -126,13 +126,13 @@ def next_open(
 
 
 def safe_to_accept(changes: Changes) -> tuple[list[FileChange], list[FileChange]]:
-    """Return files with something open that can be accepted unseen, and risky ones left out."""
+    """Return files with something open that can be accepted unseen, and those held back."""
     open_files = [
         file
         for file in changes.files
         if not file.note and any(unit.decision == "open" for unit in units_of(file))
     ]
-    return [f for f in open_files if not f.risk], [f for f in open_files if f.risk]
+    return [f for f in open_files if f.tier != "held"], [f for f in open_files if f.tier == "held"]
 
 
 def with_decisions(shown: Changes, newer: Changes) -> Changes:

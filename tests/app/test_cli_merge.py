@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from app.protocol import MergeRequest
 
 SESSION = "aaaaaaaa01"
-RISKY = FileChange("run", "added", risk="becomes executable")
+RISKY = FileChange("run", "added", risk="becomes executable", tier="held")
+WARNED = FileChange("Makefile", "modified", risk="runs when it is built", tier="warned")
 
 
 def merged(monkeypatch: pytest.MonkeyPatch, report: MergeReport, *more: str) -> int:
@@ -31,7 +32,7 @@ def merged(monkeypatch: pytest.MonkeyPatch, report: MergeReport, *more: str) -> 
 
     async def answer(_: Paths, session: str, request: MergeRequest) -> tuple[Changes, MergeReport]:
         assert (session, request.accept) == (SESSION, ("*",))
-        files = (FileChange("a", "modified"), FileChange("gone", "deleted"), RISKY)
+        files = (FileChange("a", "modified"), FileChange("gone", "deleted"), RISKY, WARNED)
         return Changes(SESSION, 1, files), report
 
     monkeypatch.setattr(merge, "_merge", answer)
@@ -84,9 +85,11 @@ def test_who_does_not_know_a_merge_is_told_the_newest(
 def test_what_accept_safe_leaves_says_why(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *, safe: bool
 ) -> None:
-    merged(monkeypatch, MergeReport("m", written=("a",)), *(["--accept-safe"] if safe else []))
-    said = "left open run: becomes executable\n" in capsys.readouterr().out
-    assert said is safe
+    report = MergeReport("m", written=("a", "Makefile"))
+    merged(monkeypatch, report, *(["--accept-safe"] if safe else []))
+    printed = capsys.readouterr().out
+    assert ("left open run: becomes executable\n" in printed) is safe
+    assert ("warning Makefile: runs when it is built\n" in printed) is safe
 
 
 def test_an_undo_that_finds_nothing_says_so(

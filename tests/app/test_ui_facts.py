@@ -95,7 +95,9 @@ def unit(name: str, decision: str = "open", aspect: str = "") -> HunkInfo:
 
 
 def changed(path: str, *units: HunkInfo, risk: str = "", note: str = "") -> FileChange:
-    return FileChange(path, "modified", hunks=units, risk=risk, note=note)
+    return FileChange(
+        path, "modified", hunks=units, risk=risk, tier="held" if risk else "", note=note
+    )
 
 
 FILES = [
@@ -128,6 +130,8 @@ def test_safe_leaves_out_risky_and_decided_files() -> None:
     safe, risky = safe_to_accept(Changes("s", 1, tuple(FILES)))
     assert [file.path for file in safe] == ["a"]
     assert [file.path for file in risky] == ["c"]
+    built = msgspec.structs.replace(FILES[2], tier="warned")
+    assert safe_to_accept(Changes("s", 1, (built,))) == ([built], [])
 
 
 def test_decisions_of_a_newer_generation_fit_units_that_are_the_same() -> None:

@@ -76,12 +76,12 @@ async def test_a_merge_is_taken_back_after_a_question_in_numbers(review: Review)
     await review.keys("plus", "M", "y")
     await until(review.pilot, lambda: isinstance(review.app.screen, MergedDialog))
     await review.keys("t")
-    assert "8 files get their old content again" in review.notice
+    assert "9 files get their old content again" in review.notice
     await review.keys("t")
     assert review.keeper.undone == []
     await review.keys("t", "y")
     assert review.keeper.undone == ["m1"]
-    assert "Restored 8 files" in review.notice
+    assert "Restored 9 files" in review.notice
     await review.keys("t")
     assert "Nothing of this session is merged" in review.notice
 
@@ -99,17 +99,17 @@ async def test_merged_files_say_so_and_a_merge_is_taken_back_after_coming_back(
     await review.keys("plus", "M", "y")
     await until(review.pilot, lambda: isinstance(review.app.screen, MergedDialog))
     await review.keys("enter")
-    assert "8 merged" in review.line("head")
-    assert sum(row.merged for row in review.screen.files.items) == 8
+    assert "9 merged" in review.line("head")
+    assert sum(row.merged for row in review.screen.files.items) == 9
     await review.open("README.md")
     assert "merged into your workspace" in review.line("file")
     assert not any(row.merged and row.drift for row in review.screen.files.items)
     await review.keys("q")
     review.app.open_review("s1")
     await until(review.pilot, lambda: review.screen.changes is not None)
-    assert "8 merged" in review.line("head")
+    assert "9 merged" in review.line("head")
     await review.keys("t")
-    assert "8 files get their old content again" in review.notice
+    assert "9 files get their old content again" in review.notice
     await review.keys("y")
     assert review.keeper.undone == ["m1"]
     await until(review.pilot, lambda: "merged" not in review.line("head"))

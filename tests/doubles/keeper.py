@@ -211,6 +211,7 @@ class FakeSession:
             removed=review.removed,
             binary=review.binary,
             risk=review.risk,
+            tier=review.tier,
             note=file.note,
             base=review.file.base,
             agent=review.file.agent,

@@ -195,14 +195,16 @@ def test_lines_are_decided_one_by_one(tmp_path: Path) -> None:
 
 
 def test_accept_safe_leaves_out_risks_and_rejected_lines(tmp_path: Path) -> None:
-    safe, risky = modified(b"1\n", b"2\n", b"src/a.py"), modified(b"1\n", b"2\n", b"Makefile")
+    safe, risky = modified(b"1\n", b"2\n", b"src/a.py"), modified(b"1\n", b"2\n", b".envrc")
+    built = modified(b"1\n", b"2\n", b"Makefile")
     hidden = modified(b"1\n", "a\u202eb\n".encode(), b"b.py")
     log = log_at(tmp_path)
     log.record([safe.decide_lines(log, "rejected", safe.hunks[0].id, [0])])
-    marks = accept_safe([safe, risky, hidden], log)
-    assert marks == [Mark(b"src/a.py", safe.hunks[0].id, "ra")]
+    marks = accept_safe([safe, risky, built, hidden], log)
+    wanted = [Mark(b"src/a.py", safe.hunks[0].id, "ra"), Mark(b"Makefile", built.hunks[0].id, "aa")]
+    assert marks == wanted
     log.record(marks)
-    assert accept_safe([safe, risky, hidden], log) == []
+    assert accept_safe([safe, risky, built, hidden], log) == []
     log.close()
 
 
