@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence, Set
 
     from .decisions import Choice, Decisions, State
+    from .risk import Tier
 
 Kind = Literal["added", "modified", "deleted", "renamed", "mode", "type"]
 
@@ -103,10 +104,13 @@ class FileReview:
         )
         self.aspects: tuple[Aspect, ...] = () if self.note else tuple(self._aspects())
         self.added, self.removed = self._counts()
-        self.tier, self.risk = risk_of(
+        found = risk_of(
             file.path, mode=file.mode, old_mode=file.old_mode, agent=self.agent, base=self.base
         )
-        """How strictly it is held back, and one phrase why; both empty where nothing is known."""
+        self.tier: Tier = found.tier
+        """How strictly it is held back; empty where no risk is known."""
+        self.risk: str = found.reason
+        """Empty, or one phrase on what the file can do by side effect."""
         self.suspicious = self._is_suspicious()
         """Bidirectional or invisible characters in added lines, the name or a link's target."""
         self.notes = (*([self.note] if self.note else []), *self._line_notes())
