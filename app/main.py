@@ -34,6 +34,8 @@ COMMANDS: Final = {
     "proxy": ("app.cli.guest", "proxy"),
     "changes": ("app.cli.review", "changes"),
     "diff": ("app.cli.review", "diff"),
+    "comment": ("app.cli.comment", "comment"),
+    "review": ("app.cli.asking", "review"),
     "merge": ("app.cli.merge", "merge"),
     "undo": ("app.cli.merge", "undo"),
     "doctor": ("app.cli.doctor", "doctor"),

@@ -11,6 +11,7 @@ from typing import Literal
 
 import msgspec
 
+from app.protocol_review import Resolve  # noqa: TC001 - msgspec reads the annotations
 from vm.egress.questions import (
     Answer,  # noqa: TC001 - msgspec reads the annotations
     Question,  # noqa: TC001
@@ -217,6 +218,8 @@ class MergeRequest(msgspec.Struct, frozen=True):
     hunks: tuple[str, ...] = ()
     accept_safe: bool = False
     dry_run: bool = False
+    resolve: tuple[Resolve, ...] = ()
+    """How conflicts of this merge are solved; recorded, like all of it, unless it is a dry run."""
 
 
 class Skipped(msgspec.Struct, frozen=True):

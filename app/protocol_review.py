@@ -144,3 +144,5 @@ class ChangeRequest(msgspec.Struct, frozen=True):
     comments: int = 0
     left_out: int = 0
     """Items that found no room; the next request holds them."""
+    items: tuple[str, ...] = ()
+    """Names what is in it, to be given back when it is sent."""

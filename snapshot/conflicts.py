@@ -14,7 +14,7 @@ from .hunks import unit_id
 from .lines import split_plain
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from .merge3 import TextMerge
 
@@ -51,6 +51,18 @@ class Unsolved:
         """Return None."""
         del path, conflict
         return None
+
+
+class Solved:
+    """Resolutions for one preview on top of those on record."""
+
+    def __init__(self, under: Resolutions, solved: Mapping[tuple[bytes, str], Resolution]) -> None:
+        self._under = under
+        self._solved = solved
+
+    def resolution(self, path: bytes, conflict: str) -> Resolution | None:
+        """Return the one on top, else the one on record."""
+        return self._solved.get((path, conflict)) or self._under.resolution(path, conflict)
 
 
 @dataclass(frozen=True, slots=True)

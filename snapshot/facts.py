@@ -5,7 +5,8 @@
 * `edit`: key `unit_key`, value {"data"}: base64 of the lines in place of a hunk's result.
 * `rejected`: key `content_id`, value {"path", "unit"}: changed lines that were rejected whole.
 * `resolution`: key `unit_key` of path and conflict, value {"choice", "data"}.
-* `sent`: key a comment's id or a `unit_key`, value {"at"}: the agent was told.
+* `sent`: key a comment's id or a `unit_key`, value {"at", "text"}: the
+  agent was told, in these words.
 """
 
 from __future__ import annotations
@@ -120,9 +121,9 @@ def rejected_fact(content: str, path: bytes, unit: str, rejected: bool) -> Fact:
     return Fact("rejected", content, value)
 
 
-def sent_fact(key: str, at: float) -> Fact:
-    """Return the fact that the agent was told of a comment or a rejected unit."""
-    return Fact("sent", key, {"at": at})
+def sent_fact(key: str, at: float, text: str) -> Fact:
+    """Return the fact that the agent was told of a comment or a rejected unit, in these words."""
+    return Fact("sent", key, {"at": at, "text": text})
 
 
 def reason_of(facts: Mapping[str, Mapping[str, Any]], path: bytes, unit: str) -> str:

@@ -14,9 +14,10 @@ from app.client.session import SessionClient
 from app.errors import EXIT_DECISION, EXIT_DONE, AppError
 from app.paths import Paths
 from app.protocol import Changes, FileChange, MergeReport, MergeRequest, UndoReport
+from app.protocol_review import Resolve
 from app.wire_text import to_text
 from snapshot.undo import UNDO_SUFFIX
-from snapshot.writeback_plan import ALREADY
+from snapshot.writeback_plan import ALREADY, KEPT
 
 if TYPE_CHECKING:
     import argparse
@@ -34,15 +35,26 @@ def merge(arguments: argparse.Namespace, output: Output) -> int:
         hunks=tuple(arguments.hunk),
         accept_safe=arguments.accept_safe,
         dry_run=arguments.dry_run,
+        resolve=tuple(map(resolve_of, arguments.resolve)),
     )
     found, report = asyncio.run(_merge(paths, info.id, request))
-    undecided = _undecided(found, request, report)
+    undecided = _undecided(request, report)
     fields: dict[str, Any] = msgspec.to_builtins(report)
     output.result(
         {"session": info.id, **fields}, lambda: _print_merge(output, found, request, report)
     )
-    left_out = any(skipped.reason != ALREADY for skipped in report.skipped)
+    left_out = any(skipped.reason not in (ALREADY, KEPT) for skipped in report.skipped)
     return EXIT_DECISION if report.conflicts or left_out or undecided else EXIT_DONE
+
+
+def resolve_of(text: str) -> Resolve:
+    """Return what `PATH=SIDE` means. Raises AppError `usage`."""
+    path, _, side = text.rpartition("=")
+    for choice in ("base", "yours", "agent", "both", "both-reversed"):
+        if path and side == choice:
+            return Resolve(_texts([path])[0].removeprefix("./"), choice)
+    sides = "base, yours, agent, both or both-reversed"
+    raise AppError("usage", f"'{text}' is not PATH=SIDE.", f"SIDE is one of {sides}.")
 
 
 def _texts(arguments: list[str]) -> tuple[str, ...]:
@@ -57,10 +69,9 @@ async def _merge(
         return found, await client.merge(request)
 
 
-def _undecided(found: Changes, request: MergeRequest, report: MergeReport) -> bool:
-    asked = bool(request.accept or request.hunks or request.accept_safe or request.reject)
-    waiting = any(file.decision in ("open", "mixed") for file in found.files)
-    return waiting and not asked and not report.written
+def _undecided(request: MergeRequest, report: MergeReport) -> bool:
+    asked = request.accept or request.hunks or request.accept_safe or request.reject
+    return not asked and bool(report.open)
 
 
 def _left_by_safe(found: Changes, report: MergeReport) -> list[FileChange]:
@@ -92,13 +103,16 @@ def _print_merge(
         output.line(f"warning {shown(file.path)}: {file.risk}")
     for file in _left_by_safe(found, report) if request.accept_safe else ():
         output.line(f"left open {shown(file.path)}: {file.risk}")
-    for path in report.conflicts:
-        output.line(f"conflict {shown(path)}: you and the agent changed the same lines")
+    for conflict in report.reasons:
+        output.line(f"conflict {shown(conflict.path)}: {conflict.reason}")
     for notice in report.notices:
         output.line(f"note {shown(notice)}")
-    if _undecided(found, request, report):
-        output.line(f"Nothing is accepted yet: cloche merge {found.session} --accept PATTERN")
-    elif report.merge:
+    if report.conflicts:
+        output.line(f"Choose: cloche merge {found.session} --resolve PATH=yours|agent|both")
+    if report.open:
+        noun = "hunk waits" if report.open == 1 else "hunks wait"
+        output.line(f"{report.open} {noun}: cloche merge {found.session} --accept PATTERN")
+    if report.merge:
         output.line(f"Take it back: cloche undo {report.merge}")
 
 

@@ -195,6 +195,32 @@ def _review(add: Adder) -> None:
     diff = add("diff", "print what the agent changed", session=True)
     diff.add_argument("path", metavar="PATH", nargs="?", default="", help="only this path")
     diff.add_argument("--patch", action="store_true", help="exact bytes, for git apply")
+    comment = add("comment", "comment on what the agent changed, or list comments", session=True)
+    comment.add_argument(
+        "place",
+        metavar="PATH[:LINE[-LINE]]",
+        nargs="?",
+        default="",
+        help="a file, or lines of it; . is the whole review",
+    )
+    comment.add_argument(
+        "text", metavar="TEXT", nargs="?", default="", help="the comment; - reads it from stdin"
+    )
+    comment.add_argument("--hunk", default="", metavar="HID", help="comment on this hunk")
+    comment.add_argument("--old", action="store_true", help="LINE counts in the snapshot's file")
+    comment.add_argument("--list", action="store_true", help="list the comments (the default)")
+    comment.add_argument("--remove", default="", metavar="CID", help="remove a comment by its id")
+    review = add("review", "say how far a review is, export it, or ask for changes", session=True)
+    review.add_argument(
+        "--export",
+        choices=("prompt", "patch"),
+        default="",
+        metavar="WHAT",
+        help="prompt: what to ask the agent for; patch: what is accepted, for git apply",
+    )
+    review.add_argument(
+        "--send", action="store_true", help="show that prompt and type it into the agent's terminal"
+    )
     merge = add("merge", "write accepted changes into the workspace", session=True)
     merge.add_argument(
         "--accept",
@@ -219,6 +245,14 @@ def _review(add: Adder) -> None:
     )
     merge.add_argument(
         "--accept-safe", action="store_true", help="accept all that cannot execute by side effect"
+    )
+    merge.add_argument(
+        "--resolve",
+        action="append",
+        default=[],
+        metavar="PATH=SIDE",
+        help="solve the conflicts of a path: base, yours, agent, both or both-reversed; can be "
+        "given again",
     )
     merge.add_argument("--dry-run", action="store_true", help="only say what would be written")
     undo = add("undo", "take a whole merge back")

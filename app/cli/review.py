@@ -38,7 +38,7 @@ LETTERS: Final = {
 DECIDED: Final = {"open": " ", "accepted": "✓", "rejected": "✗", "mixed": "◐"}
 WINDOW: Final = 4096
 
-_CANNOT: Final = "binary or special: a patch cannot carry it"
+CANNOT: Final = "binary or special: a patch cannot carry it"
 
 
 async def fetch_changes(paths: Paths, session_id: str) -> Changes:
@@ -100,11 +100,11 @@ Diff = list[tuple["FileChange", list[str]]]
 
 async def _fetch_diff(paths: Paths, session_id: str, path: str) -> Diff:
     async with await SessionClient.open(paths, session_id) as client:
-        files = await _files_at(client, session_id, path)
+        files = await files_at(client, session_id, path)
         return [(file, await _lines(client, file)) for file in files]
 
 
-async def _files_at(client: SessionClient, session_id: str, path: str) -> list[FileChange]:
+async def files_at(client: SessionClient, session_id: str, path: str) -> list[FileChange]:
     """Return the changed files at `path`, all of them when it is empty."""
     found = await client.changes(refresh=True)
     files = [file for file in found.files if path in ("", file.path, file.old_path)]
@@ -128,16 +128,16 @@ def _patch(paths: Paths, session_id: str, path: str, output: Output) -> int:
     value["patch"] = base64.b64encode(data).decode()
     output.result(value, lambda: output.exact(data))
     for name in left_out:
-        output.note(f"not in the patch: {name} ({_CANNOT})")
+        output.note(f"not in the patch: {name} ({CANNOT})")
     return EXIT_DONE
 
 
 async def _fetch_patch(paths: Paths, session_id: str, path: str) -> tuple[bytes, list[str]]:
     """Return the patch, and the shown names of the files that a patch cannot carry."""
     async with await SessionClient.open(paths, session_id) as client:
-        files = await _files_at(client, session_id, path)
+        files = await files_at(client, session_id, path)
         kept = [file for file in files if not (file.binary or file.note)]
-        reviews = [await _review(client, file) for file in kept]
+        reviews = [await load_review(client, file) for file in kept]
     left_out = [shown(file.path) for file in files if file.binary or file.note]
     return export_patch(reviews, Uniform("accepted")), left_out
 
@@ -145,10 +145,10 @@ async def _fetch_patch(paths: Paths, session_id: str, path: str) -> tuple[bytes,
 async def _lines(client: SessionClient, file: FileChange) -> list[str]:
     if file.binary or file.note:
         return []
-    return _unified(RowModel(await _review(client, file), "unified"))
+    return _unified(RowModel(await load_review(client, file), "unified"))
 
 
-async def _review(client: SessionClient, file: FileChange) -> FileReview:
+async def load_review(client: SessionClient, file: FileChange) -> FileReview:
     """Fetch both sides of a changed file and compare them."""
     base = await client.blob(file.base) if file.base else None
     agent = await client.blob(file.agent) if file.agent else None

@@ -28,7 +28,7 @@ def send(arguments: argparse.Namespace, output: Output) -> int:
     info = fleet.find_session(paths, arguments.session)
     if info.state != "running":
         raise not_running(info.id, info.state)
-    text = _stdin() if arguments.text == "-" else arguments.text
+    text = read_stdin() if arguments.text == "-" else arguments.text
     asyncio.run(_send(paths, info.id, text))
     output.result(
         {"session": info.id, "characters": len(text)},
@@ -37,7 +37,8 @@ def send(arguments: argparse.Namespace, output: Output) -> int:
     return EXIT_DONE
 
 
-def _stdin() -> str:
+def read_stdin() -> str:
+    """Return the text on stdin. Raises AppError `usage` where it is too long or no UTF-8."""
     data = sys.stdin.buffer.read(MAX_STDIN + 1)
     if len(data) > MAX_STDIN:
         raise AppError("usage", "The text on stdin is too long.", "cloche cp FILE ID:/tmp/")

@@ -25,6 +25,7 @@ from app.protocol import (
     UndoReport,
 )
 from app.protocol_review import (
+    ChangeRequest,
     Comment,
     CommentRequest,
     CommentsPage,
@@ -174,6 +175,14 @@ class SessionClient:
     async def resolve(self, request: Resolve) -> None:
         """Solve a conflict, or all of a path; one undo step."""
         await self._connection.call("resolve", request)
+
+    async def change_request(self) -> ChangeRequest:
+        """Return the prompt of everything that the agent was not told of yet."""
+        return await self._connection.ask("change_request", {}, ChangeRequest)
+
+    async def request_changes(self, text: str, items: Sequence[str]) -> None:
+        """Type a request for changes into the agent's terminal, and note what it was told of."""
+        await self._connection.call("request_changes", {"text": text, "items": list(items)})
 
     async def merge(self, request: MergeRequest) -> MergeReport:
         """Write what is accepted into the workspace (or say what would be written)."""

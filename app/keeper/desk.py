@@ -16,11 +16,12 @@ from blake3 import blake3
 
 from app.errors import AppError
 from app.keeper.asking import matches
-from app.keeper.disputes import Disputes
+from app.keeper.disputes import Disputes, chosen_in, disputes_of
 from app.keeper.drift import Drift
 from app.keeper.merges import MergesInForce
 from app.keeper.pruning import Pruner
 from app.keeper.remarks import Remarks, checked_text
+from app.keeper.requests import Requests
 from app.keeper.summaries import summary_of
 from app.protocol import (
     Changes,
@@ -35,23 +36,25 @@ from app.protocol import (
 )
 from app.protocol_review import MAX_EDIT, HunkResult
 from app.wire_text import text_path, to_text
+from snapshot.conflicts import Resolution, Solved
 from snapshot.decisions import LETTERS, DecisionLog, Overlay, Uniform, state_of
 from snapshot.errors import StoreDamaged
-from snapshot.facts import edit_fact, reason_fact, reason_of, rejected_fact
+from snapshot.facts import edit_fact, reason_fact, reason_of, rejected_fact, resolution_fact
 from snapshot.hunks import Hunk
 from snapshot.review import ChangedFile, FileReview, accept_safe, plan_reviews
 from snapshot.writeback import recover, run_merge, undo_merge
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from app.keeper.mirroring import Mirror
     from app.keeper.summaries import Summary, UnitSummary
-    from app.protocol_review import EditRequest
+    from app.protocol_review import EditRequest, Resolve
     from app.records import SessionRecord
     from snapshot.base_reader import BaseReader
     from snapshot.blobs import BlobStore
     from snapshot.changes import Change
+    from snapshot.conflicts import Resolutions
     from snapshot.decisions import Decisions, Fact, Mark
     from snapshot.manifest import Entry
     from snapshot.writeback import MergePlan, Refusal
@@ -88,6 +91,8 @@ class Desk:
         self._in_force = MergesInForce(self._merges)
         self.remarks = Remarks(self)
         """The comments."""
+        self.requests = Requests(self)
+        """Asking the agent for changes."""
         self.conflicts = Disputes(self)
         """Where what is accepted meets what the user did meanwhile."""
 
@@ -223,6 +228,12 @@ class Desk:
             merged=_is_merged(self._in_force.unit(file.path, unit.id), marks, edit),
         )
 
+    def is_merged(self, file: ChangedFile, unit: UnitSummary) -> bool:
+        """Tell whether all that is accepted of a unit is in the workspace, and something is."""
+        marks = self.log.marks(file.path, unit.id, unit.size)
+        edit = self.log.edit(file.path, unit.id)
+        return _is_merged(self._in_force.unit(file.path, unit.id), marks, edit)
+
     def decide(self, decisions: Sequence[Decide]) -> bool:
         """Record decisions as one undo step. Raises DecisionUnknown, AppError `not-found`."""
         with self.lock:
@@ -322,22 +333,34 @@ class Desk:
         with self.lock:
             asked = self._asked(request)
             decisions = Overlay(self.log, asked)
+            solved = self._solved(request.resolve, decisions)
             if request.dry_run:
-                plan = self._plan(decisions)
+                plan = self._plan(decisions, resolutions=Solved(self.log, solved))
                 report = _report(
                     "", plan.written, plan.conflicts, plan.skipped, plan.notices, dry_run=True
                 )
                 return msgspec.structs.replace(report, open=self._open_under(decisions))
-            self._record_asked(asked)
+            self._record_asked(asked, solved)
             done = run_merge(lambda: self._plan(self.log), self._merges)
             self._in_force.renew()
             report = _report(done.merge, done.written, done.conflicts, done.skipped, done.notices)
             return msgspec.structs.replace(report, open=self.open_units)
 
-    def _record_asked(self, asked: Sequence[Mark]) -> None:
-        """Record what a merge was asked to accept and reject as one undo step, like a screen."""
+    def _solved(
+        self, asked: Sequence[Resolve], decisions: Decisions
+    ) -> dict[tuple[bytes, str], Resolution]:
+        return {
+            (dispute.path, dispute.id): Resolution(chosen_in(dispute, one.choice), one.text)
+            for one in asked
+            for dispute in disputes_of(self._plan(decisions, one.path), one)
+        }
+
+    def _record_asked(
+        self, asked: Sequence[Mark], solved: Mapping[tuple[bytes, str], Resolution]
+    ) -> None:
+        """Record what a merge was asked for as one undo step, like a screen."""
         by_path = {file.path: file for file in self.files.values()}
-        facts: list[Fact] = []
+        facts = [resolution_fact(path, name, one) for (path, name), one in solved.items()]
         for mark in asked:
             facts += self._facts(by_path[mark.path], (mark,), "")
         self.log.record(asked, facts)
@@ -390,7 +413,9 @@ class Desk:
         file, unit = found[0]
         return self.review(file).decide("accepted", (unit,))
 
-    def _plan(self, decisions: Decisions, path: str = "") -> MergePlan:
+    def _plan(
+        self, decisions: Decisions, path: str = "", resolutions: Resolutions | None = None
+    ) -> MergePlan:
         """Plan a merge of everything, or of one path alone."""
         files = [self.named(path)] if path else self.files.values()
         accepted = (
@@ -403,7 +428,7 @@ class Desk:
             decisions,
             self._workspace,
             gone_dirs=self._gone_dirs,
-            resolutions=self.log,
+            resolutions=resolutions or self.log,
             earlier=self._in_force.earlier,
         )
 

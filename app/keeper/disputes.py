@@ -13,7 +13,7 @@ from snapshot.facts import resolution_fact
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
-    from snapshot.conflicts import Dispute
+    from snapshot.conflicts import ConflictChoice, Dispute
     from snapshot.decisions import DecisionLog, Fact
     from snapshot.writeback import MergePlan, Refusal
 
@@ -63,34 +63,40 @@ class Disputes:
         return len(facts)
 
     def _facts(self, asked: wire.Resolve) -> list[Fact]:
-        if len(asked.text) > wire.MAX_EDIT:
-            raise AppError("usage", f"A conflict's text has at most {wire.MAX_EDIT >> 10} KiB.")
-        found = [
-            dispute
-            for dispute in self._desk.disputes(asked.path).disputes
-            if asked.conflict in ("", dispute.id)
-        ]
-        if not found:
-            which = f"conflict {asked.conflict}" if asked.conflict else "conflict to choose in"
-            raise AppError(
-                "not-found",
-                f"'{asked.path}' has no {which} (any more).",
-                "Look again: cloche merge ID --dry-run",
-            )
-        return [self._fact(dispute, asked) for dispute in found]
-
-    @staticmethod
-    def _fact(dispute: Dispute, asked: wire.Resolve) -> Fact:
+        found = disputes_of(self._desk.disputes(asked.path), asked)
         if asked.choice == "open":
-            return resolution_fact(dispute.path, dispute.id, None)
-        if asked.choice not in dispute.choices:
-            raise AppError(
-                "usage",
-                f"'{asked.choice}' cannot be chosen here: {dispute.reason}.",
-                f"Choose one of: {', '.join(dispute.choices)}",
-            )
-        choice = asked.choice
-        return resolution_fact(dispute.path, dispute.id, Resolution(choice, asked.text))
+            return [resolution_fact(one.path, one.id, None) for one in found]
+        return [
+            resolution_fact(one.path, one.id, Resolution(chosen_in(one, asked.choice), asked.text))
+            for one in found
+        ]
+
+
+def disputes_of(plan: MergePlan, asked: wire.Resolve) -> list[Dispute]:
+    """Return the conflicts that are to be solved. Raises AppError `not-found`, `usage`."""
+    if len(asked.text) > wire.MAX_EDIT:
+        raise AppError("usage", f"A conflict's text has at most {wire.MAX_EDIT >> 10} KiB.")
+    found = [one for one in plan.disputes if asked.conflict in ("", one.id)]
+    if not found:
+        which = f"conflict {asked.conflict}" if asked.conflict else "conflict to choose in"
+        raise AppError(
+            "not-found",
+            f"'{asked.path}' has no {which} (any more).",
+            "Look again: cloche merge ID --dry-run",
+        )
+    return found
+
+
+def chosen_in(dispute: Dispute, choice: str) -> ConflictChoice:
+    """Return a choice that can be made there. Raises AppError `usage`."""
+    for one in dispute.choices:
+        if one == choice:
+            return one
+    raise AppError(
+        "usage",
+        f"'{choice}' cannot be chosen here: {dispute.reason}.",
+        f"Choose one of: {', '.join(dispute.choices)}",
+    )
 
 
 def _wire(dispute: Dispute) -> wire.Conflict:

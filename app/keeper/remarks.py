@@ -150,7 +150,8 @@ class Remarks:
         )
 
     def _wire(self, comment: Comment) -> wire.Comment:
-        start, end, outdated = self._placed(comment)
+        start, end, outdated = self.placed(comment)
+        sent = self._shelf.log.facts("sent").get(comment.id)
         return wire.Comment(
             id=comment.id,
             path=to_text(comment.path),
@@ -161,11 +162,12 @@ class Remarks:
             hunk=comment.unit,
             quote=to_text(comment.quote),
             outdated=outdated,
-            sent=comment.id in self._shelf.log.facts("sent"),
+            sent=sent is not None and sent["text"] == comment.text,
             at=comment.at,
         )
 
-    def _placed(self, comment: Comment) -> tuple[int, int, bool]:
+    def placed(self, comment: Comment) -> tuple[int, int, bool]:
+        """Return first and last line of a comment as of now, and whether it is outdated."""
         file = self._shelf.files.get(to_text(comment.path))
         if file is None:
             return (comment.start, comment.end, bool(comment.path))

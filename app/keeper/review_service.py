@@ -56,6 +56,11 @@ class _Conflicts(msgspec.Struct, frozen=True):
     start: int = 0
 
 
+class _Request(msgspec.Struct, frozen=True):
+    text: str
+    items: tuple[str, ...] = ()
+
+
 class _Hunk(msgspec.Struct, frozen=True):
     path: str
     hunk: str
@@ -64,8 +69,9 @@ class _Hunk(msgspec.Struct, frozen=True):
 class ReviewMethods:
     """What clients may ask about the changes of a session."""
 
-    def __init__(self, keeper: Keeper) -> None:
+    def __init__(self, keeper: Keeper, send: Callable[[str], Awaitable[None]]) -> None:
         self._keeper = keeper
+        self._send = send
         self.methods: dict[str, Callable[[msgspec.Raw], Awaitable[object]]] = {
             "changes": self._changes,
             "decide": self._decide,
@@ -80,6 +86,8 @@ class ReviewMethods:
             "edit": self._edit,
             "conflicts": self._conflicts,
             "resolve": self._resolve,
+            "change_request": self._change_request,
+            "request_changes": self._request_changes,
         }
 
     @property
@@ -156,6 +164,15 @@ class ReviewMethods:
         asked = parse(params, _Conflicts)
         found = await in_thread(partial(self._desk.conflicts.all, asked.path))
         return ConflictsPage(_part(found, max(0, asked.start)), len(found))
+
+    async def _change_request(self, _: msgspec.Raw) -> object:
+        return await in_thread(self._desk.requests.request)
+
+    async def _request_changes(self, params: msgspec.Raw) -> object:
+        asked = parse(params, _Request)
+        await self._send(asked.text)
+        await in_thread(partial(self._desk.requests.note_sent, asked.items))
+        return self._told("decisions")
 
     async def _resolve(self, params: msgspec.Raw) -> object:
         asked = parse(params, Resolve)

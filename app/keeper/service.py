@@ -85,7 +85,7 @@ class KeeperService:
             "egress_answer": self._egress_answer,
             "egress_reload": self._egress_reload,
             "quit": self._quit,
-            **ReviewMethods(keeper).methods,
+            **ReviewMethods(keeper, self._prompt).methods,
         }
 
     async def call(self, method: str, params: msgspec.Raw) -> object:
@@ -157,7 +157,12 @@ class KeeperService:
         return {}
 
     async def _send(self, params: msgspec.Raw) -> object:
-        text = clean_prompt(parse(params, _Send).text)
+        await self._prompt(parse(params, _Send).text)
+        return {}
+
+    async def _prompt(self, text: str) -> None:
+        """Type a prompt into the agent's terminal. Raises AppError."""
+        text = clean_prompt(text)
         agent, state = self._keeper.agent, self._keeper.ledger.state
         if agent is None or state.state != "running":
             raise not_running(self._keeper.record.id, state.state)
@@ -166,7 +171,6 @@ class KeeperService:
             raise AppError("not-running", "The session's agent has ended.", hint)
         self._keeper.typed()
         await agent.prompt(text)
-        return {}
 
     async def _ports(self, _: msgspec.Raw) -> object:
         return self._keeper.forwards.list()

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         UndoReport,
     )
     from app.protocol_review import (
+        ChangeRequest,
         Comment,
         CommentRequest,
         Conflict,
@@ -100,6 +101,14 @@ class SessionPort(Protocol):
 
     async def resolve(self, request: Resolve) -> None:
         """Solve a conflict, or all of a path; one undo step."""
+        ...
+
+    async def change_request(self) -> ChangeRequest:
+        """Return the prompt of everything that the agent was not told of yet."""
+        ...
+
+    async def request_changes(self, text: str, items: Sequence[str]) -> None:
+        """Type a request for changes into the agent's terminal, and note what it was told of."""
         ...
 
     async def merge(self, request: MergeRequest) -> MergeReport:

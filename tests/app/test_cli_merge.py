@@ -22,13 +22,18 @@ RISKY = FileChange("run", "added", risk="becomes executable", tier="held")
 WARNED = FileChange("Makefile", "modified", risk="runs when it is built", tier="warned")
 
 
-def merged(monkeypatch: pytest.MonkeyPatch, report: MergeReport, *more: str) -> int:
-    """Run the command; the keeper answers with this report."""
+def stopped_session() -> None:
+    """Put the records of a session there."""
     folder = Paths.from_environment().session(SESSION)
     folder.mkdir(parents=True)
     record = SessionRecord(SESSION, "n", shell(), "/w", 0.0, "base", "key")
     write_record(folder / "session.json", record)
     write_record(folder / "state.json", StateRecord(state="stopped"))
+
+
+def merged(monkeypatch: pytest.MonkeyPatch, report: MergeReport, *more: str) -> int:
+    """Run the command; the keeper answers with this report."""
+    stopped_session()
 
     async def answer(_: Paths, session: str, request: MergeRequest) -> tuple[Changes, MergeReport]:
         assert (session, request.accept) == (SESSION, ("*",))
@@ -105,3 +110,28 @@ def test_an_undo_that_finds_nothing_says_so(
     monkeypatch.setattr(merge, "_undo", answer)
     assert main.run(("undo", "m")) == 0
     assert "taken back already" in capsys.readouterr().out
+
+
+def test_a_conflict_says_why_and_how_to_choose(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    why = (Skipped("a", "you removed it"),)
+    assert merged(monkeypatch, MergeReport("", conflicts=("a",), reasons=why, open=2)) == 3
+    said = capsys.readouterr().out
+    assert "conflict a: you removed it\n" in said
+    assert f"cloche merge {SESSION} --resolve PATH=" in said
+    assert "2 hunks wait: " in said
+
+
+def test_a_merge_without_a_wish_waits_while_hunks_are_open(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stopped_session()
+    for waiting, status in ((1, 3), (0, 0)):
+        report = MergeReport("m", written=("a",), open=waiting)
+
+        async def answer(*_: object, report: MergeReport = report) -> tuple[Changes, MergeReport]:
+            return Changes(SESSION, 1), report
+
+        monkeypatch.setattr(merge, "_merge", answer)
+        assert main.run(("merge", SESSION)) == status

@@ -20,7 +20,7 @@ from app.protocol import (
     SessionInfo,
     UndoReport,
 )
-from app.protocol_review import Comment, Conflict, HunkResult
+from app.protocol_review import ChangeRequest, Comment, Conflict, HunkResult
 from app.services.ports import AgentChoice
 from snapshot.decisions import LETTERS, Mark, Uniform, state_of
 from snapshot.review import ChangedFile, FileReview
@@ -133,6 +133,8 @@ class FakeSession:
         self.refreshed = 0
         self.remarks: list[Comment] = []
         self.disputes: list[Conflict] = []
+        self.request = ChangeRequest("")
+        self.asked: list[tuple[str, tuple[str, ...]]] = []
         self.answered: list[tuple[str, Answer, bool]] = []
         self.reloads = 0
 
@@ -306,6 +308,14 @@ class FakeSession:
             for one in self.disputes
         ]
         self.publish("decisions")
+
+    async def change_request(self) -> ChangeRequest:
+        """Return the prompt of everything that the agent was not told of yet."""
+        return self.request
+
+    async def request_changes(self, text: str, items: Sequence[str]) -> None:
+        """Type a request for changes into the agent's terminal, and note what it was told of."""
+        self.asked.append((text, tuple(items)))
 
     async def merge(self, request: MergeRequest) -> MergeReport:
         """Report what is accepted as written, without writing."""

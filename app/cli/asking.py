@@ -1,0 +1,156 @@
+"""`cloche review`: how far a review is, its patch, and asking the agent for changes."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import sys
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from app.cli.review import CANNOT, load_review, shown
+from app.client import fleet
+from app.client.session import SessionClient
+from app.errors import EXIT_DECISION, EXIT_DONE, AppError, not_running
+from app.paths import Paths
+from app.services.merge_facts import units_in
+from app.wire_text import to_bytes
+from snapshot.decisions import LETTERS
+from snapshot.patch import check_export, export_patch
+
+if TYPE_CHECKING:
+    import argparse
+
+    from app.cli.output import Output
+    from app.protocol import Changes
+    from app.protocol_review import ChangeRequest, Comment, Conflict
+
+
+def review(arguments: argparse.Namespace, output: Output) -> int:
+    """Say how far the review is, export it, or send what is wrong to the agent."""
+    paths = Paths.from_environment()
+    info = fleet.find_session(paths, arguments.session)
+    if arguments.export == "patch":
+        return _patch(paths, info.id, output)
+    if arguments.send and info.state != "running":
+        raise not_running(info.id, info.state)
+    if arguments.export == "prompt" or arguments.send:
+        return _prompt(paths, info.id, output, send=arguments.send)
+    return _state(paths, info.id, output)
+
+
+class Recorded:
+    """The decisions of a list of changes, with the edits that were fetched."""
+
+    def __init__(self, changes: Changes, edits: dict[tuple[bytes, str], bytes]) -> None:
+        self._marks = {
+            (to_bytes(file.path), hunk.id): hunk.marks
+            for file in changes.files
+            for hunk in file.hunks
+        }
+        self._edits = edits
+
+    def marks(self, path: bytes, unit: str, size: int) -> str:
+        """Return the marks of a unit."""
+        found = self._marks.get((path, unit), "")
+        return found if len(found) == size else LETTERS["open"] * size
+
+    def edit(self, path: bytes, unit: str) -> bytes | None:
+        """Return the user's own lines in place of a hunk."""
+        return self._edits.get((path, unit))
+
+
+async def fetch_edits(client: SessionClient, changes: Changes) -> dict[tuple[bytes, str], bytes]:
+    """Return the user's own lines in place of hunks."""
+    return {
+        (to_bytes(file.path), hunk.id): (await client.hunk_result(file.path, hunk.id)).content
+        for file in changes.files
+        for hunk in file.hunks
+        if hunk.edited
+    }
+
+
+def _patch(paths: Paths, session: str, output: Output) -> int:
+    """Write what is accepted as a patch, checked by an independent parser."""
+    if not output.json and sys.stdout.isatty():
+        text = "A patch is exact bytes and may hold control sequences, so it goes to no terminal."
+        raise AppError("usage", text, f"cloche review {session} --export patch > review.patch")
+    data, left_out = asyncio.run(_fetch_patch(paths, session))
+    facts = check_export(data)
+    value = {"session": session, **facts._asdict(), "left_out": left_out}
+    value["patch"] = base64.b64encode(data).decode()
+    output.result(value, lambda: output.exact(data))
+    for name in left_out:
+        output.note(f"not in the patch: {name} ({CANNOT})")
+    return EXIT_DONE
+
+
+async def _fetch_patch(paths: Paths, session: str) -> tuple[bytes, list[str]]:
+    async with await SessionClient.open(paths, session) as client:
+        changes = await client.changes()
+        taken = [file for file in changes.files if file.decision in ("accepted", "mixed")]
+        kept = [file for file in taken if not (file.binary or file.note)]
+        reviews = [await load_review(client, file) for file in kept]
+        decisions = Recorded(changes, await fetch_edits(client, changes))
+    left_out = [shown(file.path) for file in taken if file.binary or file.note]
+    return export_patch(reviews, decisions), left_out
+
+
+def _prompt(paths: Paths, session: str, output: Output, *, send: bool) -> int:
+    """Print the request for changes, and with `send` type it into the agent's terminal."""
+    request = asyncio.run(_request(paths, session, send=send))
+    if not request.text:
+        hint = f"Reject hunks or comment: cloche comment {session} PATH:LINE TEXT"
+        raise AppError("nothing-to-ask", "There is nothing new to ask the agent for.", hint)
+    value = {"session": session, "sent": send, **msgspec.to_builtins(request)}
+    output.result(value, lambda: output.block(request.text))
+    if request.left_out:
+        output.note(f"{request.left_out} more found no room and are for the next request")
+    if send:
+        output.note(f"Sent. Watch: cloche attach {session} --read-only")
+    return EXIT_DONE
+
+
+async def _request(paths: Paths, session: str, *, send: bool) -> ChangeRequest:
+    async with await SessionClient.open(paths, session) as client:
+        request = await client.change_request()
+        if send and request.text:
+            await client.request_changes(request.text, request.items)
+        return request
+
+
+def _state(paths: Paths, session: str, output: Output) -> int:
+    """Say what waits for a decision; the exit status says whether something does."""
+    changes, comments, conflicts = asyncio.run(_fetch_state(paths, session))
+    counts = {
+        "files": len(changes.files),
+        **{name: units_in(changes, name) for name in ("open", "mixed", "accepted", "rejected")},
+        "merged": sum(hunk.merged for file in changes.files for hunk in file.hunks),
+        "comments": len(comments),
+        "outdated": sum(one.outdated for one in comments),
+        "conflicts": sum(not one.choice for one in conflicts),
+    }
+    value: dict[str, Any] = {"session": session, "generation": changes.generation, **counts}
+    output.result(value, lambda: _print_state(output, counts, conflicts))
+    waiting = counts["open"] or counts["mixed"] or counts["conflicts"]
+    return EXIT_DECISION if waiting else EXIT_DONE
+
+
+async def _fetch_state(paths: Paths, session: str) -> tuple[Changes, list[Comment], list[Conflict]]:
+    async with await SessionClient.open(paths, session) as client:
+        changes = await client.changes(refresh=True)
+        return changes, await client.comments(), await client.conflicts()
+
+
+def _print_state(output: Output, counts: dict[str, int], conflicts: list[Conflict]) -> None:
+    output.line(
+        f"{counts['files']} files: {counts['open'] + counts['mixed']} hunks open, "
+        f"{counts['accepted']} accepted ({counts['merged']} merged), "
+        f"{counts['rejected']} rejected; {counts['comments']} comments"
+        f"{', ' + str(counts['outdated']) + ' outdated' if counts['outdated'] else ''}"
+    )
+    for one in conflicts:
+        if not one.choice:
+            line = f":{one.line}" if one.line else ""
+            output.line(f"conflict {shown(one.path)}{line}: {one.reason}")
