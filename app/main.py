@@ -50,6 +50,7 @@ TAKES_REST: Final = frozenset({"run", "exec", "ssh", "sandbox"})
 """Commands that pass on what stands after `--`."""
 
 ROLES: Final = {
+    "broker": ("app.broker.role", "run"),
     "colours": ("app.services.colours_role", "run"),
     "gateway": ("app.gateway.role", "run"),
     "keeper": ("app.keeper.role", "run"),

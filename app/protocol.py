@@ -61,6 +61,23 @@ class EgressInfo(msgspec.Struct, frozen=True):
     """Connections and names that were refused."""
 
 
+class Meter(msgspec.Struct, frozen=True):
+    """What a session used of model services, as their answers said, and where it stops to ask."""
+
+    answers: int = 0
+    tokens: int = 0
+    usd: float = 0.0
+    """At list prices; only what has one counts."""
+    unpriced: int = 0
+    """Tokens of models without a price."""
+    silent: int = 0
+    """Answers that did not say what they used."""
+    cap_tokens: int | None = None
+    cap_usd: float | None = None
+    asks: bool = False
+    """Requests wait: a cap is reached."""
+
+
 class SessionInfo(msgspec.Struct, frozen=True):
     """One session as `ps` and the fleet screen show it."""
 
@@ -97,6 +114,7 @@ class SessionInfo(msgspec.Struct, frozen=True):
     egress: EgressInfo = EgressInfo()
     asks: tuple[Question, ...] = ()
     """What its held connections wait for, the first one asked in front; times in unix seconds."""
+    meter: Meter = Meter()
 
 
 class HunkInfo(msgspec.Struct, frozen=True):

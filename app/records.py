@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Final, TypeVar
 import msgspec
 
 from app.agents import Agent  # noqa: TC001 - msgspec reads the annotation
+from app.broker.record import BrokerRecord
 from app.errors import AppError, is_full
 from app.files import overwrite, read_regular, write_atomic
 from app.processes import alive, boot_id, lock_held
-from app.protocol import AgentState, Counts, EgressInfo, SessionInfo, SessionState
+from app.protocol import AgentState, Counts, EgressInfo, Meter, SessionInfo, SessionState
 from vm.egress.questions import Question  # noqa: TC001
 
 if TYPE_CHECKING:
@@ -93,6 +94,8 @@ class SessionRecord(msgspec.Struct, frozen=True):
     empty when it was given none."""
     image_env: dict[str, str] = {}
     """The image's own variables, for every program in the guest; what anybody else says wins."""
+    broker: BrokerRecord = BrokerRecord()
+    """Which services the agent is given, and where their keys are."""
     format: int = FORMAT
 
 
@@ -149,6 +152,7 @@ class StateRecord(msgspec.Struct, frozen=True):
     egress: EgressInfo = EgressInfo()
     asks: tuple[Question, ...] = ()
     """See `SessionInfo.asks`; they hold only while the machine runs."""
+    meter: Meter = Meter()
     since: float = 0.0
     """When `state` or `agent_state` last changed, in unix seconds."""
     format: int = FORMAT
@@ -279,6 +283,7 @@ def session_info(record: SessionRecord, state: StateRecord) -> SessionInfo:
         open_units=state.open_units,
         since=state.since,
         sandbox=record.sandbox,
+        meter=state.meter,
         egress=state.egress,
         asks=state.asks if state.state in ("running", "paused") else (),
     )

@@ -13,9 +13,11 @@ import os
 import resource
 import socket
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from app.gateway import wire
+from vm.egress.broker.doors import DoorDialer
 from vm.egress.dial import DirectDialer, SystemResolver
 from vm.egress.dial_proxy import ProxyDialer
 from vm.egress.gateway import Gateway
@@ -29,7 +31,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from vm.egress.kinds import Dialer, Entry
-    from vm.egress.proxy import Proxies
 
 FILES: Final = 8192
 """Descriptors: one for each connection, and some for what is being made."""
@@ -85,7 +86,7 @@ class Served:
         self._judge = PolicyJudge(first.policy, self._asks, seconds)
         self._gateway = Gateway(
             self._judge,
-            self._dialer(first.proxies),
+            self._dialer(first),
             self._happened,
             NameTable(wire.rows(_content(names)), self._named),
             Limits(ask_s=seconds + SLACK_S),
@@ -94,9 +95,10 @@ class Served:
         self._gateway.attach(self._link)
         self._link.start(self._gateway.take, self._gateway.drained)
 
-    def _dialer(self, proxies: Proxies) -> Dialer:
+    def _dialer(self, first: wire.InForce) -> Dialer:
         direct = DirectDialer(self._judge, self._resolver)
-        return ProxyDialer(proxies, direct, self._judge, self._resolver)
+        outside = ProxyDialer(first.proxies, direct, self._judge, self._resolver)
+        return DoorDialer(Path(first.door) if first.door else None, outside)
 
     async def until_over(self, reader: asyncio.StreamReader) -> None:
         """Put in force what the keeper says until it, or the link, is gone."""

@@ -23,7 +23,9 @@ class InForce(msgspec.Struct, tag="policy", frozen=True):
 
     policy: Policy
     proxies: Proxies = Proxies()
-    """This host's way out, credentials included. Only the first message's counts."""
+    """This host's way out, credentials included. Only the first message's counts, as of `door`."""
+    door: str = ""
+    """Where the session's credential broker takes connections; empty: there is none."""
 
 
 class Happened(msgspec.Struct, tag="entry", frozen=True):

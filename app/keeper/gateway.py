@@ -39,7 +39,8 @@ class GatewayKeeper:
 
     `log` gets each line, `asked` all open questions whenever they change, `fault` a sentence when
     the gateway died or could not be started. None of them may wait. `proxies` is this host's way
-    out, which the gateway hears of in no other way: it has no environment.
+    out, which the gateway hears of in no other way: it has no environment. `door` is where the
+    session's credential broker takes connections.
     """
 
     def __init__(
@@ -54,9 +55,10 @@ class GatewayKeeper:
         fault: Callable[[str], None],
         timeout_s: float = TIMEOUT_S,
         proxies: Proxies = Proxies(),  # noqa: B008 - a frozen value
+        door: str = "",
     ) -> None:
         self.policy = policy
-        self._proxies = proxies
+        self._proxies, self._door = proxies, door
         self._argv = (*argv,)
         self._folder = folder
         self._network_socket = network_socket
@@ -84,7 +86,10 @@ class GatewayKeeper:
         """Put another policy in force; what waits for an answer is decided again."""
         self.policy = policy
         if self._writer is not None:
-            self._writer.write(wire.line(wire.InForce(policy, self._proxies)))
+            self._writer.write(wire.line(self._in_force()))
+
+    def _in_force(self) -> wire.InForce:
+        return wire.InForce(self.policy, self._proxies, self._door)
 
     async def _keep(self) -> None:
         pause = PAUSE_S
@@ -135,7 +140,7 @@ class GatewayKeeper:
         reader, writer = await asyncio.open_connection(sock=ours, limit=wire.MAX_LINE)
         self._writer = writer
         try:
-            writer.write(wire.line(wire.InForce(self.policy, self._proxies)))
+            writer.write(wire.line(self._in_force()))
             with contextlib.suppress(ConnectionError):
                 while raw := await reader.readline():
                     self._hear(wire.report(raw))

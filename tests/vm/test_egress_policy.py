@@ -284,3 +284,21 @@ def test_a_shadow_names_the_rule_that_is_in_the_way() -> None:
     assert shadow(allow("y.example"), "user", policy) == ("project", deny("y.example"))
     assert shadow(allow("y.example"), "session", policy) is None
     assert shadow(allow("*.example"), "user", policy) is None
+
+
+def test_the_sessions_own_services_are_let_through_and_no_other_internal_name() -> None:
+    policy = Policy(Profile("locked", (), "deny"), internal=("lab.cloche.internal",))
+    for port in (None, 80):
+        verdict = decide(Request("lab.cloche.internal", port), policy)
+        assert (verdict.action, verdict.level, verdict.origin) == ("allow", "session", "broker")
+        assert verdict.inspect == "none"  # the broker reads every request itself
+    for host, port in (
+        ("lab.cloche.internal", 443),
+        ("a.lab.cloche.internal", 80),
+        ("other.cloche.internal", 80),
+        ("cloche.internal", 80),
+    ):
+        verdict = decide(Request(host, port), policy)
+        assert (verdict.action, verdict.level) == ("deny", "absolute")
+    closed = replace(policy, closed=True)
+    assert decide(Request("lab.cloche.internal", 80), closed).code == "closed"

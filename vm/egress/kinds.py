@@ -113,6 +113,7 @@ class Entry:
     """One line of the egress log.
 
     `query`: a DNS question was answered. `open`: a connection was decided. `close`: it ended.
+    `request`: the credential broker answered or refused one; `reason` has method, path and status.
     `drop`: something else was refused; those of one code and target are merged for a minute, and
     `count` says how many there were since the last entry. Names come from the guest: whoever shows
     them makes them printable.
@@ -120,7 +121,7 @@ class Entry:
 
     at: float
     """Unix seconds."""
-    kind: Literal["query", "open", "close", "drop"]
+    kind: Literal["query", "open", "close", "request", "drop"]
     host: str
     port: int | None
     verdict: Action

@@ -74,6 +74,8 @@ class Totals:
         elif entry.kind == "close":
             self.up += entry.up
             self.down += entry.down
+        elif entry.kind == "request":
+            self._deny(entry, entry.host, count)
         else:
             self.dropped += count
 

@@ -67,6 +67,8 @@ class Policy:
     """Whether somebody can be asked; else what would be asked is denied."""
     closed: bool = False
     """Everything is denied, whatever the rules say (`--deny-egress`)."""
+    internal: tuple[str, ...] = ()
+    """Services of the session's broker, by their internal names: allowed on port 80."""
 
     def levels(self) -> Iterator[tuple[RuleLevel, tuple[Rule, ...]]]:
         """Yield the levels in the order in which they decide, with the rules that count there."""
@@ -90,8 +92,9 @@ def decide(request: Request, policy: Policy, own: Own = LINK, now: float = 0.0) 
     """
     request = _with_address(request)
     return (
-        _absolute(request, own)
+        _absolute(request, own, policy)
         or _closed(policy)
+        or _internal(request, policy)
         or _by_rule(request, policy, own, now)
         or _unlisted(request, policy, own)
     )
@@ -120,25 +123,37 @@ def _with_address(request: Request) -> Request:
     return request if address is None else replace(request, addresses=(address,))
 
 
-def _absolute(request: Request, own: Own) -> Verdict | None:
+def _absolute(request: Request, own: Own, policy: Policy) -> Verdict | None:
     """Return the deny that no rule can lift, if one holds."""
     found = check_all(request.addresses, private=True, own=own)
     if found is not None:
         return _deny("absolute", found.code, _leads_to(request, found))
     if not is_literal(request.host):
-        return _local_name(request.host)
+        return _local_name(request, policy)
     if not request.addresses:
         return _deny("absolute", "bad-address", f"{request.host} is no address.")
     return None
 
 
-def _local_name(name: str) -> Verdict | None:
+def _local_name(request: Request, policy: Policy) -> Verdict | None:
+    name = request.host
+    if name in policy.internal and request.port in (None, HTTP_PORT):
+        return None
+    if name == INTERNAL or covers(f"*.{INTERNAL}", name):
+        port = f" on port {request.port}" if name in policy.internal else ""
+        return _deny("absolute", "internal-name", f"{name} is no service of Cloche{port}.")
     if is_local_name(name):
         reason = f"{name} names a machine or service nearby, never a host of the internet."
         return _deny("absolute", "local-name", reason)
-    if name == INTERNAL or covers(f"*.{INTERNAL}", name):
-        return _deny("absolute", "internal-name", f"{name} is no service of Cloche.")
     return None
+
+
+def _internal(request: Request, policy: Policy) -> Verdict | None:
+    """Let the session's own services through; each of their requests is decided by the broker."""
+    if request.host not in policy.internal:
+        return None
+    reason = f"{request.host} is a service of this session's credential broker."
+    return Verdict("allow", "session", "", "broker", "allowed", reason)
 
 
 def _closed(policy: Policy) -> Verdict | None:

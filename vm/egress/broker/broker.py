@@ -3,43 +3,59 @@
 from __future__ import annotations
 
 import asyncio
-import socket
+import time
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import h11
 
-from vm.egress.broker import reference, refusals, secret, services, trust
+from vm.egress.broker import oauth, reference, refusals, secret, services, trust
 from vm.egress.broker.exchange import Around, Exchange, Record
 from vm.egress.broker.meter import Caps, Totals
 from vm.egress.broker.pipes import CHUNK, GuestPipe, Limits
-from vm.egress.kinds import Dialled, DialRefused, Refused
+from vm.egress.kinds import DialRefused, Refused
+from vm.errors import BrokerRefused
 
 if TYPE_CHECKING:
+    import socket
     import ssl
     from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-    from pathlib import Path
 
     from vm.egress.broker.exchange import Connect
     from vm.egress.broker.services import Held, Service
     from vm.egress.broker.usage import Usage
-    from vm.egress.kinds import Request, Verdict
 
     OverCap = Callable[[Totals, Caps], Awaitable[Caps | None]]
     """Asks the user: the caps that hold from now on, or None to stop."""
 
 
 def prepare(
-    wanted: Iterable[Service], env: Mapping[str, str], workspaces: Sequence[Path]
-) -> tuple[tuple[Held, ...], ssl.SSLContext]:
-    """Fetch what a broker needs, in the process that will hold it. BrokerRefused says what lacks.
+    wanted: Iterable[Service], env: Mapping[str, str], workspaces: Sequence[Path], seed: str = ""
+) -> tuple[tuple[Held, ...], dict[str, BrokerRefused], ssl.SSLContext]:
+    """Fetch what a broker needs, in the process that will hold it.
 
-    Blocks: a keyring may ask its user first.
+    Returns the services that it has, why it lacks the others by name, and whom to believe. Raises
+    BrokerRefused where nothing could be held. Blocks: a keyring may ask its user first.
     """
     secret.harden()
     context = trust.context(trust.bundle(env))
-    held = [services.hold(s, reference.read(s.credential, env, workspaces)) for s in wanted]
-    return tuple(held), context
+    held: list[Held] = []
+    missing: dict[str, BrokerRefused] = {}
+    for service in wanted:
+        try:
+            held.append(_held(service, env, workspaces, seed))
+        except BrokerRefused as error:
+            missing[service.name] = error
+    return tuple(held), missing, context
+
+
+def _held(service: Service, env: Mapping[str, str], workspaces: Sequence[Path], seed: str) -> Held:
+    if service.oauth is None:
+        value = reference.read(service.credential, env, workspaces)
+        return services.hold(service, value, seed)
+    token = oauth.read(Path(service.credential.target), service.oauth, workspaces)
+    return replace(services.hold(service, token.secret, seed), until=token.until)
 
 
 async def nobody(_totals: Totals, _caps: Caps) -> Caps | None:
@@ -59,12 +75,17 @@ class Broker:
         caps: Caps = Caps(),  # noqa: B008 - a frozen value
         over_cap: OverCap = nobody,
         limits: Limits = Limits(),  # noqa: B008 - a frozen value
+        *,
+        totals: Totals = Totals(),  # noqa: B008 - a frozen value
+        used: Callable[[Totals], None] = lambda totals: None,
     ) -> None:
         self._held = {one.service.internal: one for one in held}
         self._limits, self._log = limits, log
-        self.caps, self.totals = caps, Totals()
+        self.caps, self.totals = caps, totals
+        self._tell = used
         self._over_cap = over_cap
         self._asking = asyncio.Lock()
+        self._renewing: dict[str, asyncio.Task[Held]] = {}
         self._turns = asyncio.Semaphore(limits.connections)
         self._around = Around(connect, trusted, limits, self._may_meter, self._used)
 
@@ -80,20 +101,21 @@ class Broker:
             writer.transport.set_write_buffer_limits(high=CHUNK)
             guest = GuestPipe(reader, writer, self._limits.body_s, "guest-timeout")
             try:
-                while await self._next(self._held[host], guest):
+                while await self._next(host, guest):
                     pass
             except OSError:
                 pass  # the guest hung up, which it may at any time
             finally:
                 await guest.close()
 
-    async def _next(self, held: Held, guest: GuestPipe) -> bool:
+    async def _next(self, host: str, guest: GuestPipe) -> bool:
         """Serve one request; False when the connection is at its end."""
-        exchange = Exchange(held, guest, self._around)
+        exchange = Exchange(self._held[host], guest, self._around)
         try:
             request = await guest.request(self._limits)
             if request is None:
                 return False
+            exchange.held = await self._fresh(host)
             again = await exchange.run(request)
             return again and guest.parser.our_state is h11.DONE
         except (Refused, DialRefused) as refusal:
@@ -107,6 +129,33 @@ class Broker:
         finally:
             if exchange.record.method or exchange.record.code != "answered":
                 self._log(exchange.record)
+
+    async def _fresh(self, host: str) -> Held:
+        """Return a service whose token has not run out, renewed where it must be. Raises Refused.
+
+        A renewal goes on without the request that wanted it: a token that was given out once has
+        to be written down.
+        """
+        held = self._held[host]
+        if held.until - time.time() > oauth.EARLY_S:
+            return held
+        if host not in self._renewing or self._renewing[host].done():
+            self._renewing[host] = asyncio.create_task(self._renew(host))
+        try:
+            return await asyncio.shield(self._renewing[host])
+        except Refused:
+            if held.until > time.time():
+                return held  # it is good for the moment
+            raise
+
+    async def _renew(self, host: str) -> Held:
+        held = self._held[host]
+        assert held.service.oauth is not None
+        path = Path(held.service.credential.target)
+        around = self._around
+        token = await oauth.renew(path, held.service.oauth, around.connect, around.trust)
+        self._held[host] = replace(held, secret=token.secret, until=token.until)
+        return self._held[host]
 
     async def _refuse(
         self, exchange: Exchange, guest: GuestPipe, refusal: Refused | DialRefused
@@ -140,28 +189,4 @@ class Broker:
 
     def _used(self, usage: Usage | None) -> None:
         self.totals = self.totals.with_answer(usage)
-
-
-class BrokerDialer:
-    """A `Dialer` for the internal names: the other end of its sockets is the broker itself."""
-
-    def __init__(self, broker: Broker) -> None:
-        self._broker = broker
-        self._tasks: set[asyncio.Task[None]] = set()
-
-    async def dial(self, request: Request, verdict: Verdict) -> Dialled:
-        """Connect the guest to a service. Raises DialRefused."""
-        if request.host not in self._broker.hosts() or request.port != 80:
-            raise DialRefused("internal-name", f"{request.host} is no service of Cloche.")
-        ours, theirs = socket.socketpair()
-        theirs.setblocking(False)
-        task = asyncio.create_task(self._broker.serve(request.host, ours))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        return Dialled(theirs, "broker")
-
-    async def close(self) -> None:
-        """End every connection."""
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._tell(self.totals)

@@ -59,7 +59,7 @@ class Exchange:
     """One request of a connection."""
 
     def __init__(self, held: Held, guest: GuestPipe, around: Around) -> None:
-        self._held, self._guest, self._around = held, guest, around
+        self.held, self._guest, self._around = held, guest, around
         self.record = Record(held.service.name)
         self.begun = False
         """An answer was begun: nothing else can be said to the guest any more."""
@@ -81,8 +81,8 @@ class Exchange:
 
     async def _check(self, request: h11.Request, headers: list[tuple[bytes, bytes]]) -> None:
         """Refuse before anything is asked of the service."""
-        method, service = request.method.decode("ascii"), self._held.service
-        heads.check_request(self._held, headers)
+        method, service = request.method.decode("ascii"), self.held.service
+        heads.check_request(self.held, headers)
         asked = target.parse(bytes(request.target))
         self.record.method, self.record.path = method, asked.path
         length = next((value for name, value in headers if name == b"content-length"), b"0")
@@ -100,7 +100,7 @@ class Exchange:
     async def _check_git(
         self, method: str, asked: target.Target, headers: list[tuple[bytes, bytes]]
     ) -> None:
-        push = self._held.service.push
+        push = self.held.service.push
         action, repository = git.action(method, asked, push)
         if action != "push":
             return
@@ -116,7 +116,7 @@ class Exchange:
 
     @contextlib.asynccontextmanager
     async def _upstream(self) -> AsyncGenerator[Pipe]:
-        service, limits = self._held.service, self._around.limits
+        service, limits = self.held.service, self._around.limits
         try:
             async with asyncio.timeout(limits.connect_s):
                 sock = await self._around.connect(service.host, service.port)
@@ -145,7 +145,7 @@ class Exchange:
         sent = h11.Request(
             method=request.method,
             target=request.target,
-            headers=heads.upstream(self._held, headers),
+            headers=heads.upstream(self.held, headers),
         )
         await service.send(sent)
         upload = asyncio.create_task(self._upload(service))
@@ -182,7 +182,7 @@ class Exchange:
         passed = heads.answer(raw, scrubber)
         kinds = [value.lower() for name, value in raw if name == b"content-type"]
         events = any(kind.startswith(b"text/event-stream") for kind in kinds)
-        reader = Reader(self._held.service.meter, events) if self._metered else None
+        reader = Reader(self.held.service.meter, events) if self._metered else None
         self.begun, self.record.status = True, response.status_code
         await self._guest.send(h11.Response(status_code=response.status_code, headers=passed))
         try:
@@ -204,7 +204,7 @@ class Exchange:
 
     def _patterns(self) -> frozenset[bytes]:
         """Return every form of the credential, the header of basic authentication included."""
-        held = self._held
+        held = self.held
         value = held.secret.reveal()
         if held.service.add != "basic":
             return scrub.forms(value)

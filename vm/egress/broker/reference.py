@@ -1,7 +1,7 @@
 """Where a credential comes from: a reference in the user's configuration, never the value.
 
-`env:NAME`, `file:/absolute/path`, `keyring:SERVICE/ACCOUNT` (libsecret's `secret-tool`), or
-`command:PROGRAM ARGUMENT…`, whose output is the value.
+`env:NAME`, `file:/absolute/path`, `keyring:SERVICE/ACCOUNT` (libsecret's `secret-tool`),
+`command:PROGRAM ARGUMENT…`, whose output is the value, or `oauth:/absolute/path` (see `oauth`).
 """
 
 from __future__ import annotations
@@ -30,8 +30,10 @@ LINE_END: Final = 2
 """Bytes of a line's end after a value."""
 
 _ENV: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}\Z")
-_KINDS: Final = ("env", "file", "keyring", "command")
-_WAY: Final = "Write env:NAME, file:/PATH, keyring:SERVICE/ACCOUNT or command:PROGRAM ARGUMENT"
+_KINDS: Final = ("env", "file", "keyring", "command", "oauth")
+_WAY: Final = (
+    "Write env:NAME, file:/PATH, keyring:SERVICE/ACCOUNT, command:PROGRAM ARGUMENT or oauth:/PATH"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +60,7 @@ def parse(text: str) -> Reference:
         "file": lambda: Path(target).is_absolute(),
         "keyring": lambda: all(target.partition("/")),
         "command": lambda: _words(target) is not None,
+        "oauth": lambda: Path(target).is_absolute(),
     }
     if not good[kind]():
         raise BrokerRefused(f"A reference of the kind {kind} is not well formed.", _WAY)
@@ -72,13 +75,13 @@ def _words(text: str) -> list[str] | None:
 
 
 def read(reference: Reference, env: Mapping[str, str], workspaces: Sequence[Path]) -> Secret:
-    """Fetch the value. BrokerRefused says what to do, never what was found.
+    """Fetch the value of any kind but `oauth`. BrokerRefused says what to do, not what was found.
 
     `workspaces` are folders that guests see a snapshot of: no credential may lie there.
     """
     readers = {
         "env": lambda: _from_env(reference.target, env),
-        "file": lambda: _from_file(Path(reference.target), workspaces),
+        "file": lambda: read_file(Path(reference.target), workspaces, MAX_BYTES + LINE_END),
         "keyring": lambda: _from_keyring(reference.target),
         "command": lambda: _output(_words(reference.target) or [], str(reference)),
     }
@@ -93,7 +96,8 @@ def _from_env(name: str, env: Mapping[str, str]) -> bytes:
     return os.fsencode(value)
 
 
-def _from_file(path: Path, workspaces: Sequence[Path]) -> bytes:
+def read_file(path: Path, workspaces: Sequence[Path], most: int) -> bytes:
+    """Read a file of the user's alone, one byte more than `most` at the utmost. BrokerRefused."""
     real = Path(os.path.realpath(path))
     for folder in workspaces:
         if real.is_relative_to(os.path.realpath(folder)):
@@ -106,7 +110,7 @@ def _from_file(path: Path, workspaces: Sequence[Path]) -> bytes:
         raise BrokerRefused(f"{path} cannot be read: {error.strerror}.", hint) from None
     try:
         _check_file(path, os.fstat(fd))
-        return os.read(fd, MAX_BYTES + LINE_END + 1)
+        return os.read(fd, most + 1)
     finally:
         os.close(fd)
 

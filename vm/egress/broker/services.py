@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import base64
+import hmac
 import re
 import secrets
 from dataclasses import dataclass, field
 from importlib import resources
-from typing import TYPE_CHECKING, Any, Final
+from math import inf
+from typing import TYPE_CHECKING, Any, Final, cast
 from urllib.parse import urlsplit
 
 import yaml
 
 from vm.egress.broker import reference, target
 from vm.egress.broker.git import PushRule, parse_push
+from vm.egress.broker.grant import Grant
 from vm.egress.names import INTERNAL, BadName, canonical
 from vm.errors import BrokerRefused
 
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
     from vm.egress.broker.secret import Secret
 
 MiB: Final = 1 << 20
+_GRANT: Final = ("endpoint", "client_id", "access", "refresh", "expires")
 MAX_SERVICES: Final = 64
 MAX_BODY: Final = 64 * MiB
 """What a request may carry where its service says nothing; model APIs take 32 MB and less."""
@@ -36,7 +40,7 @@ _HEADER: Final = re.compile(r"header:(x-[a-z0-9-]{1,60})\Z")
 _KEYS: Final = frozenset(
     (
         *("upstream", "credential", "add", "accept", "user", "placeholder", "meter"),
-        *("metered", "allow", "env", "git", "push", "max_request"),
+        *("metered", "allow", "env", "git", "push", "max_request", "private", "oauth"),
     )
 )
 
@@ -61,6 +65,10 @@ class Service:
     push: tuple[PushRule, ...] = ()
     max_request: int = MAX_BODY
     """Bytes of a request's body; one of git's pushes carries the objects."""
+    private: bool = False
+    """Whether the host may have a private address, as a company's own service has."""
+    oauth: Grant | None = None
+    """How its token is renewed, where the credential is of the kind `oauth`."""
 
     @property
     def internal(self) -> str:
@@ -79,12 +87,12 @@ def builtin() -> dict[str, Service]:
     return {name: parse(name, data) for name, data in yaml.safe_load(text).items()}
 
 
-def with_own(own: Mapping[str, Any]) -> dict[str, Service]:
-    """Join what the *user's* configuration says: new services, or other settings of known ones.
+def settings_with(own: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Join the settings of the services that come with Cloche with a user's, as plain data.
 
-    Never call it with a workspace's configuration: that is written by agents.
+    Raises BrokerRefused for what is no mapping of settings.
     """
-    raw: dict[str, Any] = yaml.safe_load(
+    raw: dict[str, dict[str, Any]] = yaml.safe_load(
         resources.files(__package__ or "").joinpath("services.yaml").read_text("utf-8")
     )
     if len(own) > MAX_SERVICES:
@@ -93,7 +101,15 @@ def with_own(own: Mapping[str, Any]) -> dict[str, Service]:
         if not isinstance(data, dict):
             raise BrokerRefused(f"The service {str(name)[:40]!r} has no settings.")
         raw[name] = {**raw.get(name, {}), **data}
-    return {name: parse(name, data) for name, data in raw.items()}
+    return raw
+
+
+def with_own(own: Mapping[str, Any]) -> dict[str, Service]:
+    """Join what the *user's* configuration says: new services, or other settings of known ones.
+
+    Never call it with a workspace's configuration: that is written by agents.
+    """
+    return {name: parse(name, data) for name, data in settings_with(own).items()}
 
 
 def parse(name: str, data: Mapping[str, Any]) -> Service:
@@ -112,7 +128,8 @@ def parse(name: str, data: Mapping[str, Any]) -> Service:
         str(data.get("meter", "")), _env(name, data.get("env", {})),
         str(data.get("placeholder", "cloche-{token}")), str(data.get("user", "")),
         data.get("git") is True, tuple(parse_push(rule) for rule in _list(name, data, "push")),
-        _size(name, data.get("max_request", MAX_BODY)),
+        _size(name, data.get("max_request", MAX_BODY)), data.get("private") is True,
+        _grant(name, data.get("oauth")),
     )  # fmt: skip
     _check(service)
     return service
@@ -134,6 +151,26 @@ def _upstream(name: str, value: object) -> tuple[str, int]:
     if parts.scheme != "https" or "@" in parts.netloc or rest:
         raise _wrong(name, "upstream", wanted)
     return host, port
+
+
+def _grant(name: str, value: object) -> Grant | None:
+    """Read how a token is renewed."""
+    if value is None:
+        return None
+    wanted = "endpoint, client_id, access, refresh, expires (keys joined by dots), milliseconds"
+    given = cast("dict[str, Any]", value) if isinstance(value, dict) else {"": ""}
+    if not set(given) <= {*_GRANT, "milliseconds"} or not {"endpoint", "access"} <= set(given):
+        raise _wrong(name, "oauth", wanted)
+    texts = {key: str(given.get(key, "")) for key in _GRANT}
+    url = urlsplit(texts["endpoint"])
+    host, port = _upstream(name, f"{url.scheme}://{url.netloc}")
+    access, refresh, expires = (
+        tuple(texts[key].split(".")) for key in ("access", "refresh", "expires")
+    )
+    if not url.path or url.query or not all((*access, *refresh, *expires)):
+        raise _wrong(name, "oauth", wanted)
+    milliseconds = given.get("milliseconds") is True
+    return Grant(host, port, url.path, texts["client_id"], access, refresh, expires, milliseconds)
 
 
 def _way(name: str, value: object) -> str:
@@ -168,6 +205,8 @@ def _size(name: str, value: object) -> int:
 
 
 def _check(service: Service) -> None:
+    if (service.credential.kind == "oauth") != (service.oauth is not None):
+        raise _wrong(service.name, "oauth", "where the credential is oauth:/PATH, and only there")
     if not service.accept:
         raise _wrong(service.name, "accept", "a list of ways in which the placeholder comes")
     if not service.git and not service.allow:
@@ -189,11 +228,18 @@ class Held:
     service: Service
     secret: Secret
     placeholder: str
+    until: float = inf
+    """When the credential ends, in unix seconds."""
 
 
-def hold(service: Service, secret: Secret) -> Held:
-    """Join a service with its credential; the placeholder is new for each session."""
-    token = secrets.token_hex(20)
+def hold(service: Service, secret: Secret, seed: str = "") -> Held:
+    """Join a service with its credential and with the session's placeholder.
+
+    `seed` is the session's: with it the placeholder is the same after the broker was started anew,
+    for the guest has it already. Without one it is new.
+    """
+    drawn = seed or secrets.token_hex(20)
+    token = hmac.new(drawn.encode(), service.name.encode(), "sha256").hexdigest()[:40]
     return Held(service, secret, service.placeholder.replace("{token}", token))
 
 
