@@ -34,13 +34,23 @@ def _find_packages() -> None:
 
 def main() -> int:
     """Run the command line and return its exit status."""
-    if sys.argv[1:] in (["--version"], ["version"]):
+    _find_packages()
+    from app.standard import finish, open_standard
+
+    open_standard()
+    try:
+        return finish(_run(sys.argv[1:]))
+    except SystemExit as ended:  # of `--help`, whose text still waits to be written
+        return finish(ended.code if isinstance(ended.code, int) else 1)
+
+
+def _run(words: list[str]) -> int:
+    if words in (["--version"], ["version"]):
         sys.stdout.write(f"cloche {__version__}\n")
         return 0
-    _find_packages()
     from app.main import main as run
 
-    return run(sys.argv[1:])
+    return run(words)
 
 
 if __name__ == "__main__":

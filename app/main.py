@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 from app.errors import EXIT_OURS, EXIT_USAGE, AppError, app_error, exit_code, naming
+from app.standard import drop
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -80,9 +80,7 @@ def run(argv: Sequence[str]) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
-        # whoever read us is gone; keep the interpreter's own flush at exit from complaining
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 128 + signal.SIGPIPE
+        return drop()  # whoever read us is gone
     except Exception as error:  # every error ends as one sentence, never as a traceback
         return _failed(error, head, output)
 

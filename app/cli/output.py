@@ -6,17 +6,19 @@ terminal; JSON escapes control characters by itself.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sys
 from typing import TYPE_CHECKING, Any, Final
 
+from app.errors import AppError
+from app.standard import drop
 from snapshot.safe_text import safe_block, safe_line
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 
-    from app.errors import AppError
 
 COLOURS: Final = {
     "green": "32",
@@ -26,6 +28,15 @@ COLOURS: Final = {
     "grey": "90",
     "bold": "1",
 }
+
+
+UNWRITABLE: Final = "unwritable"
+
+
+def unwritable(error: OSError) -> AppError:
+    """Return the error of an answer that could not be written where stdout leads."""
+    text = f"The answer could not be written: {error.strerror or 'stdout takes nothing'}."
+    return AppError(UNWRITABLE, text, "Give another place to it, or look: df -h .")
 
 
 class Output:
@@ -44,7 +55,7 @@ class Output:
 
     def failure(self, error: AppError) -> None:
         """Say that Cloche could not do its part: one sentence and the next step."""
-        if self.json:
+        if self.json and error.code != UNWRITABLE:
             body = {"code": error.code, "message": error.message, "hint": error.hint}
             self._write(json.dumps({"ok": False, "error": body}, ensure_ascii=True) + "\n")
             return
@@ -87,16 +98,31 @@ class Output:
     @staticmethod
     def exact(data: bytes) -> None:
         """Write bytes as they are; never to a terminal, which could obey them."""
-        sys.stdout.buffer.write(data)
-        sys.stdout.buffer.flush()
+        with _written():
+            sys.stdout.buffer.write(data)
+            sys.stdout.buffer.flush()
 
     @staticmethod
     def note(text: str) -> None:
-        """Say something beside the answer, on stderr."""
-        sys.stderr.write(safe_block(text).text + "\n")
-        sys.stderr.flush()
+        """Say something beside the answer, on stderr; where nobody can hear it, nothing happens."""
+        with contextlib.suppress(OSError):
+            sys.stderr.write(safe_block(text).text + "\n")
+            sys.stderr.flush()
 
     @staticmethod
     def _write(text: str) -> None:
-        sys.stdout.write(text)
-        sys.stdout.flush()
+        with _written():
+            sys.stdout.write(text)
+            sys.stdout.flush()
+
+
+@contextlib.contextmanager
+def _written() -> Generator[None]:
+    """Say of an answer that cannot be written (a full disk) that it was not; a pipe says enough."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        drop()
+        raise unwritable(error) from error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NoReturn
@@ -19,6 +20,9 @@ ABOUT: Final = (
     "Runs coding agents in microVMs on a snapshot of your workspace; you take home only the hunks "
     "you accept. Without a command: the workstation on the current folder."
 )
+
+
+EMPTY: Final = re.compile("--[a-z-]+=")
 
 
 class Parser(argparse.ArgumentParser):
@@ -56,17 +60,33 @@ def parse(parser: Parser, words: list[str], *, takes_rest: Collection[str]) -> a
 
     Raises AppError `usage`.
     """
+    _refuse_empty(words)
     arguments, unknown = parser.parse_known_args(words)
     if not unknown:
         return arguments
     sentence = f"Unrecognized arguments: {' '.join(unknown)}."
     if arguments.command not in takes_rest or unknown[0].startswith("-"):
-        raise AppError("usage", sentence, f"See: cloche {arguments.command or ''} --help")
+        raise AppError("usage", sentence, f"See: {_named(arguments.command)} --help")
     named = [getattr(arguments, name, None) for name in ("session", "agent")]
     first = 1 + max((words.index(name) for name in named if name in words), default=0)
     at = words.index(unknown[0], first)
     before, after = shlex.join(words[:at]), shlex.join(words[at:])
     raise AppError("usage", sentence, f"cloche {before} -- {after}")
+
+
+def _refuse_empty(words: list[str]) -> None:
+    """Refuse an empty word: a variable that a script forgot to set must not mean a default."""
+    for before, word in zip(["", *words], words, strict=False):
+        if word and not EMPTY.fullmatch(word):
+            continue
+        option = word.rstrip("=") or (before if before.startswith("--") else "")
+        what = f"What stands after {option}" if option else "A word of the command"
+        command = next((one for one in words if one.isidentifier()), None)
+        raise AppError("usage", f"{what} is empty.", f"See: {_named(command)} --help")
+
+
+def _named(command: str | None) -> str:
+    return f"cloche {command}" if command else "cloche"
 
 
 def _sessions(add: Adder) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import sys
 
@@ -20,13 +21,18 @@ class Bar:
             cells = round(30 * min(1.0, max(0.0, share)))
             line = f"{'━' * cells}{'─' * (30 - cells)} {share:4.0%} {what}"
             # a line that wraps could not be drawn over
-            sys.stderr.write(f"\r\x1b[K{line[: shutil.get_terminal_size().columns - 1]}")
+            _say(f"\r\x1b[K{line[: shutil.get_terminal_size().columns - 1]}")
         elif what != self._last:
-            sys.stderr.write(f"{what}\n")
+            _say(f"{what}\n")
         self._last = what
-        sys.stderr.flush()
 
     def end(self) -> None:
         """Leave the line, if there is one."""
         if self._shown and self._last:
-            sys.stderr.write("\n")
+            _say("\n")
+
+
+def _say(text: str) -> None:
+    with contextlib.suppress(OSError):  # nobody can hear it, and the work goes on
+        sys.stderr.write(text)
+        sys.stderr.flush()

@@ -33,6 +33,10 @@ DETACH_S: Final = 3.0
 ATTACH_S: Final = 10.0
 """Seconds that input waits for a terminal whose link is being made anew; then it is dropped."""
 
+TAKEN_S: Final = 12.0
+"""Seconds in which the agent's terminal must have taken a prompt. It keeps 4 KiB of what its
+program does not read yet, so only a long prompt needs a program that reads."""
+
 KILLED: Final = 137
 """Exit status of an agent that was killed with its holder: 128 + SIGKILL."""
 
@@ -48,6 +52,13 @@ WRITE_FILE: Final = 'umask 077; mkdir -p -- "$(dirname -- "$1")" && cat > "$1"'
 """Puts standard input into a file of the agent's world; the path is an argument, never text."""
 
 
+class NotSent(VMError):
+    """A prompt that did not reach the agent, or of which nobody knows."""
+
+    code = "not-sent"
+    way_out = "Look whether some of it arrived: cloche attach ID --read-only"
+
+
 class AgentTerminal:
     """Pumps the agent's output into the record and input back; survives lost links."""
 
@@ -58,6 +69,7 @@ class AgentTerminal:
         self._attached: Terminal | None = None
         self._changed = asyncio.Event()
         self._over = False
+        self._prompting = asyncio.Lock()
         self.server: PaneServer | None = None
         self.last_output = time.monotonic()
 
@@ -168,19 +180,27 @@ class AgentTerminal:
     async def prompt(self, text: str) -> None:
         """Type a clean prompt and submit it, once and in one piece between all other input.
 
-        Raises LinkLost without a terminal, and when nobody knows whether all of it arrived.
+        Returns when the agent's terminal has taken all of it. Raises NotSent without a terminal,
+        and when nobody knows whether all of it arrived.
         """
+        async with self._prompting:
+            await self._prompt(text)
+
+    async def _prompt(self, text: str) -> None:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(ATTACH_S):
                 await self._changed.wait()
         terminal = self._attached
         if terminal is None:
-            raise LinkLost("The agent's terminal does not answer; nothing was sent.")
+            raise NotSent("The agent's terminal does not answer; nothing was sent.")
         try:
-            await terminal.send(keys_of(text, pastes=self._terminal.marks_pastes))
+            async with asyncio.timeout(TAKEN_S):
+                await terminal.deliver(keys_of(text, pastes=self._terminal.marks_pastes))
+        except TimeoutError as error:
+            text = f"The agent's program did not take the whole prompt within {TAKEN_S:g} s."
+            raise NotSent(text) from error
         except LinkLost as error:
-            text = "The link broke while the prompt was sent; look whether it arrived."
-            raise LinkLost(text) from error
+            raise NotSent("The link broke before the agent had taken the whole prompt.") from error
 
     def resize(self, columns: int, rows: int) -> None:
         """Give the terminal a new size and record it."""

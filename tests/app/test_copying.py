@@ -191,6 +191,16 @@ def test_where_a_copy_goes(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path)
     with pytest.raises(AppError, match="is a link"):
         destination(b"x", tmp_path / "link")
+    (tmp_path / "file").touch()
+    with pytest.raises(AppError, match="is no folder"):
+        destination(b"x", tmp_path / "file" / "x")
+
+
+async def test_an_error_may_name_the_place_that_was_asked_for() -> None:
+    record = await read_record(stream(pack_record("x", 2, 0, b"/tmp/no/../where/")))
+    assert record.path == b"/tmp/no/../where/"
+    with pytest.raises(GuestProtocol):
+        await read_record(stream(pack_record("x", 2, 0, b"a\0b")))
 
 
 @pytest.mark.parametrize(

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import struct
 from typing import TYPE_CHECKING, cast
 
 import pytest
 
 from app.agents import shell
 from app.keeper import agent_terminal
-from app.keeper.agent_terminal import KILLED, AgentTerminal
+from app.keeper.agent_terminal import KILLED, AgentTerminal, NotSent
 from app.keeper.terminal_record import TerminalRecord
 from app.records import SessionRecord
+from tests.vm.machine_ssh_fakes import connected
 from vm.errors import GuestProtocol, LinkLost
 from vm.machine import guest_exec
 from vm.machine.guest_exec import NoAgent
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import AsyncGenerator, Iterator
     from pathlib import Path
+
+    import asyncssh
 
     from app.keeper.links import Links
 
@@ -146,3 +152,98 @@ async def test_a_run_that_nobody_knows_was_killed(bench: Bench) -> None:
     assert not await bench.agent.known()
     assert await bench.agent.run() == KILLED
     assert await bench.agent.known()
+
+
+class Reading:
+    """A guest that holds a terminal whose program reads as many bytes as it is let."""
+
+    def __init__(self, program_reads: int) -> None:
+        self.left = program_reads
+        self.typed = b""
+        self.dies_at = 1 << 30
+
+    async def hold(self, process: asyncssh.SSHServerProcess[bytes]) -> None:
+        process.stdout.write(_frame(b"B", struct.pack("<QQI", RUN, 0, 0)))
+        with contextlib.suppress(asyncio.IncompleteReadError):
+            while len(self.typed) < self.dies_at:
+                (length,) = struct.unpack("<I", await process.stdin.readexactly(4))
+                body = await process.stdin.readexactly(length)
+                if body[:1] == b"I":
+                    self.typed += body[1:]
+                    self._take(process, len(body) - 1)
+        process.exit(0)
+
+    def _take(self, process: asyncssh.SSHServerProcess[bytes], count: int) -> None:
+        took = min(count, self.left)
+        self.left -= took
+        if took:
+            process.stdout.write(_frame(b"T", struct.pack("<I", took)))
+
+
+def _frame(kind: bytes, payload: bytes) -> bytes:
+    return struct.pack("<I", 1 + len(payload)) + kind + payload
+
+
+class OneLink:
+    """Links of which the one connection is always the same."""
+
+    def __init__(self, ssh: asyncssh.SSHClientConnection) -> None:
+        self._ssh = ssh
+
+    async def ssh(self) -> asyncssh.SSHClientConnection:
+        return self._ssh
+
+
+@contextlib.asynccontextmanager
+async def agent_of(folder: Path, guest: Reading) -> AsyncGenerator[AgentTerminal]:
+    record = TerminalRecord(folder, 80, 24)
+    record.begin_run(RUN)
+    async with connected(folder, guest.hold) as ssh:
+        agent = AgentTerminal(RECORD, record, cast("Links", OneLink(ssh)))
+        carrying = asyncio.create_task(agent.run())
+        try:
+            yield agent
+        finally:
+            carrying.cancel()
+            await asyncio.gather(carrying, return_exceptions=True)
+            record.close()
+
+
+LONG = "word " * 20_000
+
+
+async def test_a_prompt_is_sent_when_the_terminal_has_taken_it(tmp_path: Path) -> None:
+    guest = Reading(1 << 30)
+    async with agent_of(tmp_path, guest) as agent, asyncio.timeout(60):
+        await asyncio.gather(*(agent.prompt(text) for text in ("one", LONG, "two")))
+        assert guest.typed.decode() == f"one\r{LONG}\rtwo\r"
+
+
+@pytest.mark.parametrize("reads", [0, 3, 70_000])
+async def test_a_prompt_that_nobody_takes_is_not_sent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reads: int
+) -> None:
+    monkeypatch.setattr(agent_terminal, "TAKEN_S", 0.5)
+    guest = Reading(reads)
+    async with agent_of(tmp_path, guest) as agent, asyncio.timeout(60):
+        with pytest.raises(NotSent, match=r"within 0\.5 s"):
+            await agent.prompt(LONG)
+
+
+async def test_a_prompt_into_a_link_that_breaks_is_not_sent(tmp_path: Path) -> None:
+    guest = Reading(0)
+    guest.dies_at = 1
+    async with agent_of(tmp_path, guest) as agent, asyncio.timeout(60):
+        with pytest.raises(NotSent, match="The link broke"):
+            await agent.prompt("do it")
+
+
+async def test_without_a_terminal_nothing_is_sent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(agent_terminal, "ATTACH_S", 0.05)
+    record = TerminalRecord(tmp_path, 80, 24)
+    agent = AgentTerminal(RECORD, record, cast("Links", FakeLinks()))
+    with pytest.raises(NotSent, match="nothing was sent"):
+        await agent.prompt("do it")
+    record.close()

@@ -243,6 +243,34 @@ def test_the_agent_may_write_only_what_is_its_own(lab: Lab, source: Path) -> Non
     assert usage.status == 2
 
 
+def test_a_place_that_is_not_there_is_named_and_nothing_is_left(
+    lab: Lab, source: Path, tmp_path: Path
+) -> None:
+    inside = "find /tmp/no /workspace/no | sort"
+    for what in (source / "big", source):
+        refused = lab.cp(what, lab.at("/tmp/no/where/it is"))
+        assert (refused.status, refused.stderr.decode().splitlines()) == (
+            4,
+            [
+                "cloche: There is no folder '/tmp/no/where' in the guest.",
+                f"  Make it: cloche exec {lab.session} -- mkdir -p /tmp/no/where",
+            ],
+        )
+        assert lab.sh(inside).stdout == b""
+    for path in ("/etc/passwd", "/etc/ssl"):
+        refused = lab.cp(lab.at(path), tmp_path / "no" / "where" / "x")
+        assert (refused.status, refused.stderr.decode().splitlines()) == (
+            4,
+            [
+                f"cloche: There is no folder {tmp_path / 'no' / 'where'}.",
+                f"  mkdir -p {tmp_path / 'no' / 'where'}",
+            ],
+        )
+    refused = lab.cp(source / "big" / "x", lab.at("x"))
+    assert (refused.status, b"There is no" in refused.stderr) == (4, True)
+    assert sorted(os.listdir(tmp_path)) == ["source"]
+
+
 # -- OpenSSH's own clients ---------------------------------------------------------------------
 
 

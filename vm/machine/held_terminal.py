@@ -77,6 +77,7 @@ class Terminal:
         self._process = process
         self._recorded = begun
         self._ahead = waiting
+        self._taken = -waiting
         self._output: deque[bytes] = deque()
         self._held = 0
         self._ended: int | None = None
@@ -128,6 +129,21 @@ class Terminal:
                 self._say(b"I", piece)
             await self._drain()
 
+    async def deliver(self, data: bytes) -> None:
+        """Send input and return when the program's terminal has taken all of it.
+
+        Not with another `deliver` at a time. Raises LinkLost when the attachment broke, or the
+        program ended, before that.
+        """
+        wanted = self._taken + self._ahead + len(data)
+        await self.send(data)
+        wanted = max(wanted, self._taken + self._ahead)  # others may have typed before
+        while self._taken < wanted:
+            if self._over:
+                raise LinkLost("The agent's terminal is gone.") from self._fault
+            self._room.clear()
+            await self._room.wait()
+
     @property
     def _over(self) -> bool:
         return self._ended is not None or self._fault is not None
@@ -177,7 +193,9 @@ class Terminal:
             if self._held > RING:
                 raise GuestProtocol("The guest sent more of the terminal than it may keep.")
         elif kind == b"T" and len(payload) == _NUMBER.size:
-            self._ahead = max(0, self._ahead - _NUMBER.unpack(payload)[0])
+            took = min(self._ahead, _NUMBER.unpack(payload)[0])
+            self._ahead -= took
+            self._taken += took
         elif kind == b"X" and len(payload) == _NUMBER.size and _NUMBER.unpack(payload)[0] < 256:
             self._ended = int(_NUMBER.unpack(payload)[0])
         else:

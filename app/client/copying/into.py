@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import os
+import shlex
 import stat
 from typing import TYPE_CHECKING, Final
 
@@ -56,7 +58,7 @@ async def copy_into(
         # a file of ours that could not be read explains what the guest said of it
         if not sending.cancelled() and (error := sending.exception()) is not None:
             raise error
-        _check_answer(answer)
+        _check_answer(answer, target)
     return report
 
 
@@ -71,16 +73,20 @@ def check_source(path: Path) -> None:
     """Raise AppError for what cannot be copied into a guest."""
     try:
         mode = path.lstat().st_mode
-    except FileNotFoundError as error:
+    except (FileNotFoundError, NotADirectoryError) as error:
         raise AppError("not-found", f"There is no {path}.", "See: cloche cp --help") from error
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
         what = "is a link" if stat.S_ISLNK(mode) else "is no regular file or folder"
         raise AppError("refused", f"{path} {what}.", "Copy what it stands for.")
 
 
-def _check_answer(answer: Record) -> None:
+def _check_answer(answer: Record, target: bytes) -> None:
     if answer.kind == "z":
         return
+    if answer.kind == "x" and answer.mode == errno.ENOENT and answer.path == target:
+        parent = to_text(target.rstrip(b"/").rpartition(b"/")[0])
+        hint = f"Make it: cloche exec ID -- mkdir -p {shlex.quote(parent)}"
+        raise AppError("not-found", f"There is no folder '{parent}' in the guest.", hint)
     if answer.kind == "x" and answer.mode in FORBIDDEN:
         raise forbidden(answer)
     about = f" about '{to_text(answer.path)}'" if answer.path else ""

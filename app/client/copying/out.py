@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import os
 import secrets
+import shlex
 import shutil
 import stat
 import time
@@ -86,10 +87,12 @@ def destination(source: bytes, target: Path) -> Path:
             text = f"'{to_text(source)}' has no name of its own."
             raise AppError("usage", text, f"Say what it shall be called: {target}/NAME")
         target = target / os.fsdecode(name)
-    if not target.parent.is_dir():
-        raise AppError(
-            "not-found", f"There is no folder {target.parent}.", f"mkdir {target.parent}"
-        )
+    parent = target.parent
+    if parent.exists() and not parent.is_dir():
+        raise _refused(parent, "is no folder")
+    if not parent.is_dir():
+        hint = f"mkdir -p {shlex.quote(str(parent))}"
+        raise AppError("not-found", f"There is no folder {parent}.", hint)
     if target.name in ("", ".."):
         raise _refused(target, "has no name")
     return target
