@@ -252,7 +252,9 @@ def _agents(document: Document, value: Any, broker: BrokerSettings) -> dict[str,
     return {name: _agent(document, name, entry, broker) for name, entry in entries.items()}
 
 
-AGENT_KEYS: Final = ("command", "env", "description", "egress", "services", "image", "install")
+AGENT_KEYS: Final = (
+    "command", "env", "description", "egress", "services", "image", "install", "stalled_s",
+)  # fmt: skip
 
 
 def _agent(document: Document, name: str, value: Any, broker: BrokerSettings) -> Agent:
@@ -276,6 +278,8 @@ def _agent(document: Document, name: str, value: Any, broker: BrokerSettings) ->
     changed["env"] = base.env | _environment(document, (*key, "env"), given.get("env"))
     if given.get("services") is not None:
         changed["services"] = _services(document, (*key, "services"), given["services"], broker)
+    if (seconds := given.get("stalled_s")) is not None:
+        changed["stalled_s"] = number(document, (*key, "stalled_s"), seconds, 0, 86400)
     return msgspec.structs.replace(base, **changed)
 
 

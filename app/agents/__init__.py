@@ -62,6 +62,9 @@ class Agent(msgspec.Struct, frozen=True):
     """What it stands on where nobody says otherwise; empty: `base`."""
     install: str = ""
     """A shell's line that brings the program into a session that has the network."""
+    stalled_s: int = 300
+    """Seconds without output and processor time, while a program of its has the terminal, after
+    which the agent counts as stalled; 0: never."""
 
     def argv(self, session: str, more: tuple[str, ...] = ()) -> tuple[str, ...]:
         """Return what is started; where the program can be missing, with a word about it."""

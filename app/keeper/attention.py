@@ -3,7 +3,7 @@
 An agent asks by the bell or by a notification (OSC 9, 99 or 777), which is what agents can be set
 to do when they want an answer. It waits from the moment at which its terminal falls silent after
 that, until something is typed into it or it works on by itself. What rings while somebody types is
-no question: shells ring at every key that leads nowhere.
+no question: shells ring at every key that leads nowhere. Whether one hangs is `stalling`'s matter.
 """
 
 from __future__ import annotations
@@ -38,8 +38,13 @@ class Attention:
     typed: float = float("-inf")
     """When something was typed into it last."""
 
-    def look(self, now: float, asks: int, last_output: float) -> AgentState:
-        """Return how the agent is, by the count of asks so far and the time of its last output."""
+    def look(
+        self, now: float, asks: int, last_output: float, *, stalled: bool = False
+    ) -> AgentState:
+        """Return how the agent is, by the count of asks so far and the time of its last output.
+
+        `stalled`: while it said nothing it stood still, though it is not at its prompt.
+        """
         if asks != self.asks:
             self.asks = asks
             if now - self.typed > TYPING_S:
@@ -48,4 +53,6 @@ class Attention:
             self.asked = 0.0
         if self.asked and now - last_output >= SETTLE_S:
             return "waiting"
-        return "idle" if now - last_output > QUIET_S else "working"
+        if now - last_output <= QUIET_S:
+            return "working"
+        return "stalled" if stalled else "idle"

@@ -14,9 +14,11 @@ from app.keeper.forwards import Forwards
 from app.keeper.guest_clock import GuestClock
 from app.keeper.pulse import Pulse
 from app.keeper.room import Room
+from app.keeper.stalling import Stalling
 from app.keeper.threads import end_tasks
 from snapshot.errors import SnapshotError
 from vm.errors import GuestProtocol, LinkLost, VMError
+from vm.machine.bulk import GuestError
 from vm.steps import reached
 
 if TYPE_CHECKING:
@@ -35,6 +37,9 @@ BUSY_PASS_S: Final = 0.5
 
 IDLE_PASS_S: Final = 2.0
 ADOPT_RETRY_S: Final = 1.0
+QUIET_STATES: Final = ("working", "idle", "waiting", "stalled")
+"""States of a running agent that its silence decides."""
+
 LAST_PASS_S: Final = 150.0
 """Longest last mirror pass of a stop, in seconds: gigabytes under emulation take a minute."""
 
@@ -65,6 +70,7 @@ class Shift:
         self._terminal = terminal
         asked = time.monotonic() if ledger.state.agent_state == "waiting" else 0.0
         self._attention = Attention(terminal.asks, asked)
+        self._stalling = Stalling(ledger.record.agent.stalled_s)
         self._fault = ""
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -165,7 +171,7 @@ class Shift:
             except (VMError, SnapshotError, OSError) as error:
                 pause = IDLE_PASS_S
                 self._tell_fault(error)
-            self._note_quiet()
+            await self._note_quiet()
             await asyncio.sleep(pause)
 
     def _tell_fault(self, error: Exception | None) -> None:
@@ -188,11 +194,30 @@ class Shift:
         known = app_error(error)
         return None if known is None else naming(known, self._ledger.record.id)
 
-    def _note_quiet(self) -> None:
-        known = self._ledger.state.agent_state in ("working", "idle", "waiting")
-        if known and not self.still:
-            now, said = time.monotonic(), self.agent.last_output
-            self._ledger.change(agent_state=self._attention.look(now, self._terminal.asks, said))
+    async def _note_quiet(self) -> None:
+        if self._ledger.state.agent_state not in QUIET_STATES or self.still:
+            return
+        await self._look_at_agent()
+        now, said = time.monotonic(), self.agent.last_output
+        stalled = self._stalling.stalled(max(said, self._attention.typed))
+        state = self._attention.look(now, self._terminal.asks, said, stalled=stalled)
+        if self._ledger.state.agent_state in QUIET_STATES:  # it may have ended meanwhile
+            self._ledger.change(agent_state=state)
+
+    async def _look_at_agent(self) -> None:
+        """Ask the guest what a silent agent is busy with, when it is time."""
+        now, links = time.monotonic(), self.engine.links
+        if not self._stalling.due(now, max(self.agent.last_output, self._attention.typed)):
+            return
+        async with links.bulk_lock:
+            try:
+                self._stalling.take(now, await (await links.bulk()).activity())
+            except GuestError as error:
+                log.info("whether the agent hangs stays unknown: %s", error.message)
+                self._stalling.bound_s = 0  # an image of an earlier Cloche, which will not learn
+            except VMError as error:
+                log.info("the guest does not say what the agent does: %s", error.message)
+                await links.drop_bulk()
 
     def typed(self) -> None:
         """Note that somebody types into the agent's terminal: it waits no longer."""

@@ -27,12 +27,14 @@ def test_agents_and_defaults_are_read(tmp_path: Path) -> None:
         configured(
             tmp_path,
             "defaults: {memory: 4096, git: none, exclude: ['*.bin']}\n"
-            "agents:\n  mine:\n    command: [run-me, --fast]\n    env: {A: 'x'}\n",
+            "agents:\n  mine:\n    command: [run-me, --fast]\n    env: {A: 'x'}\n"
+            "    stalled_s: 60\n",
         )
     )
     assert config.defaults == Defaults(memory=4096, git="none", exclude=("*.bin",))
     assert config.agents["mine"].command == ("run-me", "--fast")
     assert config.agents["mine"].env == {"A": "x"}
+    assert config.agents["mine"].stalled_s == 60
 
 
 @pytest.mark.parametrize("word", ["mark", "sound", "off", "'off'"])
@@ -65,6 +67,7 @@ def test_a_project_has_no_say_in_the_bell(tmp_path: Path) -> None:
         ("agents:\n  mine: {command: []}\n", 2, "needs a command"),
         ("agents:\n  mine:\n    command: [a]\n    env: {'1A': b}\n", 4, "not a name of a variable"),
         ("agents:\n  mine:\n    command: [a]\n    env: {A: 1}\n", 4, "must be a text"),
+        ("agents:\n  mine:\n    command: [a]\n    stalled_s: -1\n", 4, "whole number from 0"),
         ("ui: {bell: loud}\n", 1, "one of mark, sound, off"),
         ("ui: {ring: off}\n", 1, "unknown key 'ring'"),
         ("machine: {jail: maybe}\n", 1, "one of auto, on, off"),

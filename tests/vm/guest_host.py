@@ -16,6 +16,7 @@ from vm.image.guest import SOURCES
 HARNESS = Path(__file__).with_name("guest_harness.c")
 PARTS = (
     "link.c", "relay.c", "bulk.c", "list.c", "copy.c", "util.c", "terminal.c", "hold.c", "place.c",
+    "activity.c",
 )  # fmt: skip
 TOKEN = "0123456789abcdef" * 2
 WAIT_S = 20.0

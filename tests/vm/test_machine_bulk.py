@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tests.vm.machine_fakes import greet, listening
 from vm.errors import GuestProtocol, LinkLost
-from vm.machine.bulk import MAX_DATA, MAX_WRITE, BulkClient, Fetched, GuestError
+from vm.machine.bulk import MAX_DATA, MAX_WRITE, Activity, BulkClient, Fetched, GuestError
 from vm.machine.entries import MAX_FRAME, EntryReader, UpperEntry, decode
 
 if TYPE_CHECKING:
@@ -108,7 +108,9 @@ async def test_the_request_is_as_the_contract_says(tmp_path: Path) -> None:
 
     async def guest(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await greet(reader, writer, TOKEN)
-        answers = [list_end(0), frame(b"f", struct.pack("<IQqq", 1, 0, 5, 6))] + [frame(b"k")] * 4
+        busy = frame(b"a", struct.pack("<BQ", 1, 1_500_000))
+        answers = [list_end(0), frame(b"f", struct.pack("<IQqq", 1, 0, 5, 6)), busy]
+        answers += [frame(b"k")] * 4
         for answer in answers:
             head = await reader.readexactly(4)
             seen.extend(head + await reader.readexactly(struct.unpack("<I", head)[0]))
@@ -119,16 +121,19 @@ async def test_the_request_is_as_the_contract_says(tmp_path: Path) -> None:
         client = await BulkClient.connect(tmp_path / "s", TOKEN, 5.0)
         await client.list_upper("root", 9, 99)
         done = await client.fetch("workspace", b"p/q", 12, 34, print)
+        activity = await client.activity()
         await client.freeze()
         await client.thaw()
         await client.set_clock(-5)
         await client.ping()
         await client.close()
     assert done == Fetched(0, 5, 6, 0)
+    assert activity == Activity(waits=True, cpu_s=1.5)
     assert bytes(seen) == b"".join(
         (
             frame(b"L", struct.pack("<BIQ", 1, 9, 99)),
             frame(b"G", struct.pack("<IBQQH", 1, 0, 12, 34, 3) + b"p/q"),
+            frame(b"A"),
             frame(b"F", b"\1"),
             frame(b"F", b"\0"),
             frame(b"T", struct.pack("<q", -5)),

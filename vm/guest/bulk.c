@@ -217,12 +217,20 @@ static bool set_clock(struct bulk *b, const uint8_t *r, size_t n) {
     return answer(b, 0, !right && clock_settime(CLOCK_REALTIME, &t) ? errno : 0);
 }
 
+static bool activity(struct bulk *b, size_t n) {
+    uint8_t body[9];
+    if (n) return answer(b, 0, EINVAL);
+    put_le(put_le(body, agent_waits(), 1), agent_processor_time(), 8);
+    return bulk_send(b, 'a', body, sizeof body, "", 0);
+}
+
 static bool serve(struct bulk *b, uint8_t type, const uint8_t *r, size_t n) {
     switch (type) {
     case 'L': return list(b, r, n);
     case 'G': return get(b, r, n);
     case 'F': return freeze(b, r, n);
     case 'T': return set_clock(b, r, n);
+    case 'A': return activity(b, n);
     case 'C': return copy_open(b, r, n);
     case 'R': return copy_read(b, r, n);
     case 'W': return copy_write(b, r, n);

@@ -85,6 +85,10 @@ ssize_t link_read(struct link *l, uint8_t *bytes, size_t room);
 bool link_put(struct link *l, const void *bytes, size_t n);
 void link_flush(struct link *l);
 
+/* activity.c */
+bool agent_waits(void);
+uint64_t agent_processor_time(void);
+
 /* place.c */
 int place(int root, const char *path, bool folder);
 int place_fresh(int root, const char *folder, const char *name);

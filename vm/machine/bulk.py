@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
     from pathlib import Path
 
-__all__ = ["BulkClient", "Fetched", "GuestError", "Listing", "Tree", "UpperEntry"]
+__all__ = ["Activity", "BulkClient", "Fetched", "GuestError", "Listing", "Tree", "UpperEntry"]
 
 Tree = Literal["workspace", "root"]
 TREES: dict[Tree, int] = {"workspace": 0, "root": 1}
@@ -51,6 +51,7 @@ _LENGTH = struct.Struct("<I")
 _DATA = struct.Struct("<I")
 _END = struct.Struct("<IQqq")
 _ERROR = struct.Struct("<II")
+_ACTIVITY = struct.Struct("<BQ")
 _LIST_END = struct.Struct("<IB")
 
 
@@ -90,6 +91,16 @@ class Fetched:
     mtime_ns: int
     ctime_ns: int
     received: int
+
+
+@dataclass(frozen=True, slots=True)
+class Activity:
+    """What the agent is busy with, as PID 1 sees it."""
+
+    waits: bool
+    """Whether a program that the agent started has its terminal and reads no single keys."""
+    cpu_s: float
+    """Seconds of processor time that the agent and its programs have used so far."""
 
 
 class BulkClient:
@@ -230,6 +241,13 @@ class BulkClient:
     async def set_clock(self, unix_ns: int, timeout_s: float = 10.0) -> None:
         """Set the guest's wall clock."""
         await self._order(b"T", struct.pack("<q", unix_ns), timeout_s)
+
+    async def activity(self, timeout_s: float = 10.0) -> Activity:
+        """Return what the agent is busy with. GuestError ENOSYS of an image that cannot tell."""
+        async with self._call(b"A", b"", timeout_s):
+            _, payload = await self._answer(b"a")
+            waits, microseconds = _unpack(_ACTIVITY, payload)
+            return Activity(bool(waits), microseconds / 1e6)
 
     async def ping(self, timeout_s: float = 10.0) -> None:
         """Return when PID 1 has answered."""
