@@ -36,6 +36,7 @@ COMMANDS: Final = {
     "diff": ("app.cli.review", "diff"),
     "comment": ("app.cli.comment", "comment"),
     "review": ("app.cli.asking", "review"),
+    "commits": ("app.cli.commits", "commits"),
     "merge": ("app.cli.merge", "merge"),
     "undo": ("app.cli.merge", "undo"),
     "doctor": ("app.cli.doctor", "doctor"),

@@ -146,3 +146,54 @@ class ChangeRequest(msgspec.Struct, frozen=True):
     """Items that found no room; the next request holds them."""
     items: tuple[str, ...] = ()
     """Names what is in it, to be given back when it is sent."""
+
+
+class Branch(msgspec.Struct, frozen=True):
+    """A branch of the agent's repository with new commits; `HEAD` for a detached one."""
+
+    name: str
+    commit: str
+    ref: str = ""
+    """The ref of the user's repository that it became, empty before it was fetched."""
+
+
+class CommitFile(msgspec.Struct, frozen=True):
+    """A path that a commit changed against its first parent."""
+
+    path: str
+    change: str
+    """`A` added, `M` modified, `D` deleted."""
+    submodule: bool = False
+
+
+class CommitInfo(msgspec.Struct, frozen=True):
+    """A commit of the agent; author, time and message are what the agent wrote."""
+
+    id: str
+    parents: tuple[str, ...]
+    author: str
+    at: int
+    message: str
+    files: tuple[CommitFile, ...] = ()
+    cut: bool = False
+    """Whether it changed more paths than are listed."""
+    withheld: tuple[str, ...] = ()
+    """Paths that were withheld from the agent, or look like secrets."""
+
+
+class CommitList(msgspec.Struct, frozen=True):
+    """The agent's commits that the user's repository does not have."""
+
+    session: str
+    branches: tuple[Branch, ...] = ()
+    commits: tuple[CommitInfo, ...] = ()
+    """Each one after its children."""
+    left_out: tuple[str, ...] = ()
+    """Refs that are not taken: tags, and names that are not plain."""
+
+
+class CommitsPage(msgspec.Struct, frozen=True):
+    """As many commits as fit into one line; the rest is asked for by `start`."""
+
+    list: CommitList
+    total: int

@@ -241,6 +241,12 @@ def _review(add: Adder) -> None:
     review.add_argument(
         "--send", action="store_true", help="show that prompt and type it into the agent's terminal"
     )
+    commits = add("commits", "list the agent's commits, or take them as refs", session=True)
+    commits.add_argument(
+        "--fetch",
+        action="store_true",
+        help="write them into the workspace's repository as refs/cloche/ID/BRANCH",
+    )
     merge = add("merge", "write accepted changes into the workspace", session=True)
     merge.add_argument(
         "--accept",

@@ -29,6 +29,8 @@ from app.protocol_review import (
     Comment,
     CommentRequest,
     CommentsPage,
+    CommitList,
+    CommitsPage,
     Conflict,
     ConflictsPage,
     EditRequest,
@@ -183,6 +185,20 @@ class SessionClient:
     async def request_changes(self, text: str, items: Sequence[str]) -> None:
         """Type a request for changes into the agent's terminal, and note what it was told of."""
         await self._connection.call("request_changes", {"text": text, "items": list(items)})
+
+    async def commits(self, *, look: bool = False, publish: bool = False) -> CommitList:
+        """Return the agent's commits of the last look, or of a new one; `publish` makes refs."""
+        page = await self._commits_page(look, publish, 0)
+        commits = list(page.list.commits)
+        first = page.list
+        while len(commits) < page.total and page.list.commits:
+            page = await self._commits_page(False, False, len(commits))
+            commits += page.list.commits
+        return msgspec.structs.replace(first, commits=tuple(commits))
+
+    async def _commits_page(self, look: bool, publish: bool, start: int) -> CommitsPage:
+        params = {"look": look, "publish": publish, "start": start}
+        return await self._connection.ask("commits", params, CommitsPage, MIRROR_S)
 
     async def merge(self, request: MergeRequest) -> MergeReport:
         """Write what is accepted into the workspace (or say what would be written)."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from app.errors import AppError, app_error, not_running
 from app.keeper.boot import Workshop
+from app.keeper.commits import Commits
 from app.keeper.engine import boot_guest, start_machine
 from app.keeper.governor import READ_WAIT_S, Governor
 from app.keeper.ledger import Ledger
@@ -54,6 +55,7 @@ class Keeper:
         self.ledger = Ledger(folder)
         self.record = self.ledger.record
         self.tree = Tree(self.record, folder)
+        self.commits = Commits(self.record, folder)
         self.pane: PaneServer | None = None
         self._machine_sockets = paths.machine_sockets(self.record.id)
         self._terminal = terminal

@@ -13,6 +13,7 @@ from app.protocol_review import (
     Comment,
     CommentRequest,
     CommentsPage,
+    CommitsPage,
     ConflictsPage,
     EditRequest,
     Resolve,
@@ -56,6 +57,12 @@ class _Conflicts(msgspec.Struct, frozen=True):
     start: int = 0
 
 
+class _Commits(msgspec.Struct, frozen=True):
+    look: bool = False
+    publish: bool = False
+    start: int = 0
+
+
 class _Request(msgspec.Struct, frozen=True):
     text: str
     items: tuple[str, ...] = ()
@@ -88,6 +95,7 @@ class ReviewMethods:
             "resolve": self._resolve,
             "change_request": self._change_request,
             "request_changes": self._request_changes,
+            "commits": self._commits,
         }
 
     @property
@@ -164,6 +172,16 @@ class ReviewMethods:
         asked = parse(params, _Conflicts)
         found = await in_thread(partial(self._desk.conflicts.all, asked.path))
         return ConflictsPage(_part(found, max(0, asked.start)), len(found))
+
+    async def _commits(self, params: msgspec.Raw) -> object:
+        asked = parse(params, _Commits)
+        found = await self._keeper.commits.list() if not asked.look else None
+        if found is None:
+            found = await self._keeper.commits.look(self._keeper.links())
+        if asked.publish:
+            found = await self._keeper.commits.publish()
+        part = _part(found.commits, max(0, asked.start))
+        return CommitsPage(msgspec.structs.replace(found, commits=part), len(found.commits))
 
     async def _change_request(self, _: msgspec.Raw) -> object:
         return await in_thread(self._desk.requests.request)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         ChangeRequest,
         Comment,
         CommentRequest,
+        CommitList,
         Conflict,
         EditRequest,
         HunkResult,
@@ -109,6 +110,10 @@ class SessionPort(Protocol):
 
     async def request_changes(self, text: str, items: Sequence[str]) -> None:
         """Type a request for changes into the agent's terminal, and note what it was told of."""
+        ...
+
+    async def commits(self, *, look: bool = False, publish: bool = False) -> CommitList:
+        """Return the agent's commits of the last look, or of a new one; `publish` makes refs."""
         ...
 
     async def merge(self, request: MergeRequest) -> MergeReport:

@@ -20,7 +20,7 @@ from app.protocol import (
     SessionInfo,
     UndoReport,
 )
-from app.protocol_review import ChangeRequest, Comment, Conflict, HunkResult
+from app.protocol_review import ChangeRequest, Comment, CommitList, Conflict, HunkResult
 from app.services.ports import AgentChoice
 from snapshot.decisions import LETTERS, Mark, Uniform, state_of
 from snapshot.review import ChangedFile, FileReview
@@ -134,6 +134,7 @@ class FakeSession:
         self.remarks: list[Comment] = []
         self.disputes: list[Conflict] = []
         self.request = ChangeRequest("")
+        self.agents_commits = CommitList(self.info_value.id)
         self.asked: list[tuple[str, tuple[str, ...]]] = []
         self.answered: list[tuple[str, Answer, bool]] = []
         self.reloads = 0
@@ -316,6 +317,17 @@ class FakeSession:
     async def request_changes(self, text: str, items: Sequence[str]) -> None:
         """Type a request for changes into the agent's terminal, and note what it was told of."""
         self.asked.append((text, tuple(items)))
+
+    async def commits(self, *, look: bool = False, publish: bool = False) -> CommitList:
+        """Return the agent's commits of the last look, or of a new one; `publish` makes refs."""
+        del look
+        if publish:
+            branches = self.agents_commits.branches
+            named = [msgspec.structs.replace(b, ref=f"refs/cloche/s/{b.name}") for b in branches]
+            self.agents_commits = msgspec.structs.replace(
+                self.agents_commits, branches=tuple(named)
+            )
+        return self.agents_commits
 
     async def merge(self, request: MergeRequest) -> MergeReport:
         """Report what is accepted as written, without writing."""
