@@ -24,7 +24,7 @@ from .hunks import Aspect, AspectKind, Hunk, Unit, build_hunks, content_id, unit
 from .intraline import Marked, changed_ranges
 from .lines import BOM, has_bom, is_binary, split, stem
 from .review_facts import bom_notes, ending_notes, has_mixed_endings, is_utf8, span_of
-from .risk import risk_of
+from .risk import Risk, risk_of
 from .safe_text import decode, is_suspicious, safe_line
 
 if TYPE_CHECKING:
@@ -107,6 +107,8 @@ class FileReview:
         found = risk_of(
             file.path, mode=file.mode, old_mode=file.old_mode, agent=self.agent, base=self.base
         )
+        if self.binary and found.tier != "held":
+            found = Risk("held", "is too large or no text, so it cannot be read in review")
         self.tier: Tier = found.tier
         """How strictly it is held back; empty where no risk is known."""
         self.risk: str = found.reason

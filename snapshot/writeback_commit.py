@@ -19,11 +19,11 @@ from .writeback_journal import Journal, drop_images, write_attributes
 from .writeback_ops import Done, Refusal
 from .writeback_revert import Place, Reverter, exchange, is_old
 from .writeback_stage import copy_out, stage
+from .writeback_sync import InFolder, sync_state, sync_workspace
 from .writeback_tree import BECAME_OTHER, Blocked, split_last
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
-    from pathlib import Path
 
     from .writeback_ops import Op
 
@@ -81,14 +81,14 @@ class Commit(Reverter):
     def _do_all(self, journal: Journal) -> None:
         self._check_space()
         self._prepare()
-        self._sync()
+        self._sync_staged()
         self.tick("prepared")
         journal.reach("PREPARED")
         self.prepared = True
         for number, op in enumerate(self.ops):
             self._do(number, op)
         self.tick("sync")
-        self._sync()
+        self._sync_names()
         self.tick("commit")
         journal.reach("COMMITTED")
 
@@ -168,11 +168,20 @@ class Commit(Reverter):
         except Blocked as error:
             raise Drift(path) from error
 
-    def _sync(self) -> None:
-        """Bring workspace and state to the disk at once: far cheaper than file by file."""
-        renameat.sync_file_system(self.tree.fd)
-        with _opened(self.folder) as fd:
-            renameat.sync_file_system(fd)
+    def _sync_staged(self) -> None:
+        """Bring what lies ready, and what is kept, to the disk."""
+        staged = [(n, op) for n, op in enumerate(self.ops) if op.post.kind != "none"]
+        files = [
+            InFolder(op.temp_dir, temp_name(self.merge, n))
+            for n, op in staged
+            if op.post.kind == "file"
+        ]
+        sync_workspace(self.tree, files, {op.temp_dir for _, op in staged})
+        sync_state(self.folder)
+
+    def _sync_names(self) -> None:
+        """Bring the renames to the disk; the contents are there."""
+        sync_workspace(self.tree, [], {f for op in self.ops for f in _folders_of(op)})
 
     def _do(self, number: int, op: Op) -> None:
         """Do one step and look at what came out."""
@@ -189,6 +198,11 @@ class Commit(Reverter):
                 raise Drift(op.path)
 
 
+def _folders_of(op: Op) -> tuple[bytes, bytes]:
+    """Return the folders in which a step changes names."""
+    return op.temp_dir, split_last(op.path)[0]
+
+
 def _swap(op: Op, temp: Place, place: Place) -> bool:
     """Do the one rename of a step; returns whether the file system could do it in one."""
     if op.post.kind == "none":
@@ -196,12 +210,3 @@ def _swap(op: Op, temp: Place, place: Place) -> bool:
     if op.pre.kind == "none":
         return renameat.move(*temp, *place)
     return exchange(temp, place)
-
-
-@contextlib.contextmanager
-def _opened(folder: Path) -> Generator[int]:
-    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        yield fd
-    finally:
-        os.close(fd)

@@ -117,11 +117,20 @@ class Journal:
             self._fd = -1
 
     def _append(self, value: dict[str, Any]) -> None:
+        """Write one line and sync it; a line that does not fit is cut off again.
+
+        What is written after half a line could not be told from it.
+        """
         line = json.dumps(value, separators=(",", ":")).encode() + b"\n"
-        written = 0
-        while written < len(line):
-            written += os.write(self._fd, line[written:])
-        os.fsync(self._fd)
+        size = os.fstat(self._fd).st_size
+        try:
+            written = 0
+            while written < len(line):
+                written += os.write(self._fd, line[written:])
+            os.fsync(self._fd)
+        except OSError:
+            os.ftruncate(self._fd, size)
+            raise
 
 
 def note_state(folder: Path, state: State, restored: Iterable[bytes] = ()) -> None:

@@ -166,6 +166,8 @@ class _Planner:
             self.skipped[number] = KEPT
         except _Conflict as conflict:
             self.conflicts[number] = str(conflict)
+        except Blocked:
+            self.conflicts[number] = "its folder became something else just now"
         except OSError as error:
             self.conflicts[number] = f"cannot be read: {error.strerror}"
         return _Drafted()

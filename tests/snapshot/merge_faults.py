@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import signal
@@ -12,7 +13,7 @@ from snapshot import renameat
 from tests.snapshot.merge_help import Scene, everything
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Generator
     from pathlib import Path
 
 
@@ -59,6 +60,21 @@ def die() -> None:
 
 def run_and_die(work: Callable[[], object]) -> int:
     """Run something in a forked child that is meant to be killed; its wait status."""
+    return os.waitpid(_fork(work), 0)[1]
+
+
+@contextlib.contextmanager
+def forked(work: Callable[[], object]) -> Generator[int]:
+    """Run something without an end in a forked child; it is killed with the block. Its pid."""
+    child = _fork(work)
+    try:
+        yield child
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+
+
+def _fork(work: Callable[[], object]) -> int:
     with warnings.catch_warnings():
         # Newer Pythons warn when threads of other tests are alive; the child uses none of them.
         warnings.simplefilter("ignore", DeprecationWarning)
@@ -68,4 +84,4 @@ def run_and_die(work: Callable[[], object]) -> int:
             work()
         finally:
             os._exit(0)
-    return os.waitpid(child, 0)[1]
+    return child
