@@ -307,7 +307,7 @@ def _import(command: argparse.ArgumentParser) -> None:
         "reference",
         metavar="REF",
         help="docker://HOST/NAME:TAG or @DIGEST (also without docker://), oci:DIR:TAG, "
-        "docker-archive:FILE (what `docker save` writes)",
+        "docker-archive:FILE (what `docker save` writes), docker-archive:FILE:NAME:TAG",
     )
     command.add_argument(
         "--name", default="", metavar="NAME", help="what it is called here; default: NAME-TAG"

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import subprocess
+import tarfile
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -40,6 +42,26 @@ HOST = Platform("linux", "amd64")
 DIGEST = f"sha256:{'a' * 64}"
 
 
+def join_archives(target: Path, *parts: Path) -> None:
+    """Make what `docker save A B` writes out of archives of one image each."""
+    rows: list[object] = []
+    seen: set[str] = set()
+    with tarfile.open(target, "w") as whole:
+        for part in parts:
+            with tarfile.open(part) as source:
+                for member in source:
+                    file = source.extractfile(member) if member.isreg() else None
+                    if member.name == "manifest.json" and file is not None:
+                        rows += json.load(file)
+                    elif member.name not in {*seen, "repositories"}:
+                        whole.addfile(member, file)
+                    seen.add(member.name)
+        raw = json.dumps(rows).encode()
+        info = tarfile.TarInfo("manifest.json")
+        info.size = len(raw)
+        whole.addfile(info, io.BytesIO(raw))
+
+
 def quiet(_text: str, _share: float) -> None:
     return
 
@@ -63,6 +85,28 @@ class TestReference:
         found = parse(text)
         assert (str(found), found.name()) == (whole, name)
         assert parse(str(found)) == found
+
+    @pytest.mark.parametrize(
+        ("more", "tag", "name"),
+        [
+            ("", "", "b"), (":team/app:1", "team/app:1", "app-1"), (":@1", "@1", "b-1"),
+            (":r.example:5000/app:1", "r.example:5000/app:1", "app-1"), (":app", "app", "app"),
+        ],
+    )  # fmt: skip
+    def test_one_of_several_in_an_archive(
+        self, tmp_path: Path, more: str, tag: str, name: str
+    ) -> None:
+        (tmp_path / "a:b.tar").touch()
+        found = parse(f"docker-archive:{tmp_path}/a:b.tar{more}")
+        assert (found.place, found.tag) == (str(tmp_path / "a:b.tar"), tag)
+        assert found.name() == (name if tag and tag[0] != "@" else f"a-{name}")
+        assert parse(str(found)) == found
+
+    @pytest.mark.parametrize("tag", ["-rf", "@x", "a b", "../up", "@12345", "x" * 300])
+    def test_what_names_none_in_an_archive(self, tmp_path: Path, tag: str) -> None:
+        (tmp_path / "b.tar").touch()
+        with pytest.raises(BadReference, match="no name of an image in an archive"):
+            parse(f"docker-archive:{tmp_path}/b.tar:{tag}")
 
     @pytest.mark.parametrize(
         "text",
@@ -379,6 +423,19 @@ class TestImport:
         words = ["skopeo", "copy", "-q", f"oci:{tmp_path / 'lay'}:latest"]
         subprocess.run([*words, f"docker-archive:{plain}:x:1"], check=True, timeout=120)
         plain.rename(archive)
+        several = tmp_path / "several.tar"
+        for name in ("x:1", "y:2"):
+            subprocess.run(
+                [*words, f"docker-archive:{tmp_path / name[0]}.tar:{name}"], check=True, timeout=120
+            )
+        join_archives(several, tmp_path / "x.tar", tmp_path / "y.tar")
+        for which in ("", ":z:3", ":@7"):
+            with pytest.raises(FetchFailed) as caught:
+                imports.import_image(own, imports.wish(f"docker-archive:{several}{which}"), quiet)
+            assert f"docker-archive:{several}:NAME:TAG" in caught.value.hint
+            assert f"tar -xOf {several} manifest.json" in caught.value.hint
+        second = imports.wish(f"docker-archive:{several}:y:2")
+        assert imports.import_image(own, second, quiet).name == "y-2"
         wanted = imports.wish(f"docker-archive:{archive}", "app")
         assert imports.import_image(own, wanted, quiet).env["A"] == "1"
         with pytest.raises(FetchFailed, match="was not fetched"):
@@ -390,7 +447,7 @@ class TestImport:
     [
         ("http: server gave HTTP response to HTTPS client", "--plain-http docker://r.example/n:1"),
         ("unauthorized: authentication required", "skopeo login r.example"),
-        ("x509: certificate signed by unknown authority", "/etc/containers/certs.d/r.example"),
+        ("x509: certificate signed by unknown authority", "~/.config/containers/certs.d/r.example"),
         ("manifest unknown", "skopeo list-tags docker://r.example/n"),
         ("no such host", "cloche image import docker://r.example/n:1"),
     ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +23,10 @@ _LONGEST: Final = 4096
 _LATEST: Final = "latest"
 _SHORT: Final = 12
 
-FORMS: Final = "docker://HOST/NAME[:TAG|@DIGEST], oci:DIR[:TAG] or docker-archive:FILE"
+_ARCHIVE_TAG: Final = re.compile(r"@[0-9]{1,4}\Z|[A-Za-z0-9][A-Za-z0-9._:/-]{0,255}\Z")
+"""A name with its tag, as the archive has it, or the number of an image there (skopeo's form)."""
+
+FORMS: Final = "docker://HOST/NAME[:TAG|@DIGEST], oci:DIR[:TAG] or docker-archive:FILE[:NAME:TAG]"
 
 
 class BadReference(VMError):
@@ -64,10 +68,12 @@ class Reference:
 
     def name(self) -> str:
         """Return what the image is called in the store unless the user says something else."""
-        stem = self.place.rstrip("/").rpartition("/")[2]
+        stem, tag = self.place.rstrip("/").rpartition("/")[2], self.tag.removeprefix("@")
         if self.kind == "docker-archive":
             stem = re.sub(r"(\.tar)?(\.(gz|xz|zst|bz2))?\Z", "", stem)
-        tag = self.digest[7 : 7 + _SHORT] or ("" if self.tag == _LATEST else self.tag)
+            if self.tag and self.tag == tag:  # the archive's own name for it
+                stem, _, tag = tag.rpartition("/")[2].partition(":")
+        tag = self.digest[7 : 7 + _SHORT] or ("" if tag == _LATEST else tag)
         text = re.sub(r"[^a-z0-9._-]+", "-", f"{stem}-{tag}".lower())
         return text.strip("-._")[:63].rstrip("-._") or "imported"
 
@@ -80,17 +86,30 @@ def parse(text: str) -> Reference:
     if colon and scheme == "oci":
         return _layout(rest)
     if colon and scheme == "docker-archive":
-        return _file("docker-archive", rest)
+        return _archive(rest)
     return _registry(text.removeprefix("docker://"))
 
 
 def _layout(rest: str) -> Reference:
     place, colon, tag = rest.rpartition(":")
-    if not colon or Path(rest).exists():  # a folder may have a colon in its name
+    if not colon or os.path.exists(rest):  # a folder may have a colon in its name
         place, tag = rest, ""
     elif not _LAYOUT_TAG.match(tag):
         raise BadReference(f"'{tag}' is no tag of an OCI layout.")
     return _file("oci", place, tag)
+
+
+def _archive(rest: str) -> Reference:
+    """Cut at the first colon after which no file of a longer name is there."""
+    place, tag = rest, ""
+    while not os.path.exists(place) and ":" in place:
+        place, _, more = place.rpartition(":")
+        tag = f"{more}:{tag}" if tag else more
+    if not os.path.exists(place):
+        return _file("docker-archive", rest)
+    if tag and not _ARCHIVE_TAG.match(tag):
+        raise BadReference(f"'{tag}' is no name of an image in an archive.")
+    return _file("docker-archive", place, tag)
 
 
 def _file(kind: Kind, place: str, tag: str = "") -> Reference:

@@ -10,6 +10,7 @@ import contextlib
 import os
 import re
 import resource
+import shlex
 import subprocess
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -92,7 +93,7 @@ def copy(reference: Reference, way: Way, folder: Path, told: Callable[[int], Non
         source = [*way.option("src-"), str(reference)]
     else:
         (folder / _ARCHIVE).symlink_to(reference.place)
-        source = [f"docker-archive:{_ARCHIVE}"]
+        source = [f"docker-archive:{_ARCHIVE}{reference.version}"]
     child = _start(["skopeo", "copy", *fixed, *source, f"dir:{FETCHED}"], folder)
     watch = Watch(child, COPY_SECONDS)
     try:
@@ -158,10 +159,17 @@ def _way_out(reference: Reference, said: str) -> str:
     if any(word in low for word in ("unauthorized", "authentication required", "denied")):
         return f"Log in, then do it again: skopeo login {reference.host}"
     if "x509" in low or "certificate" in low:
-        folder = f"/etc/containers/certs.d/{reference.host}"
+        folder = f"~/.config/containers/certs.d/{reference.host}"
         return f"Put the registry's authority there as ca.crt: {folder}"
     if "manifest unknown" in low or "name unknown" in low:
         return f"Look what there is: skopeo list-tags docker://{reference.place}"
+    several = any(word in low for word in ("expected 1 item", "not found", "source index"))
+    if reference.kind == "docker-archive" and several:
+        file = shlex.quote(reference.place)
+        return (
+            f"Say which one: cloche image import docker-archive:{reference.place}:NAME:TAG "
+            f"(what there is: tar -xOf {file} manifest.json)"
+        )
     if reference.kind == "docker":
         return f"Look at the network, then do it again: cloche image import {reference}"
     return f"Look at it: ls -l {reference.place}"
