@@ -148,6 +148,21 @@ class ChangeRequest(msgspec.Struct, frozen=True):
     """Names what is in it, to be given back when it is sent."""
 
 
+MAX_PATCH: Final = 640 << 10
+"""Longest patch in bytes that is taken for decisions."""
+
+
+class PatchReport(msgspec.Struct, frozen=True):
+    """What a patch was taken for."""
+
+    paths: tuple[str, ...]
+    """The files that it names; decisions about all others stay."""
+    accepted: int
+    """Hunks and aspects of which something is accepted now."""
+    edited: int
+    """Hunks that have the user's own lines now."""
+
+
 class Branch(msgspec.Struct, frozen=True):
     """A branch of the agent's repository with new commits; `HEAD` for a detached one."""
 

@@ -159,9 +159,13 @@ class DecisionLog:
         return self._facts[kind]
 
     def record(self, marks: Sequence[Mark], facts: Sequence[Fact] = ()) -> bool:
-        """Append one undo step and sync it; False when it would change nothing."""
+        """Append one undo step and sync it; False when it would change nothing.
+
+        Of several facts of one key the last one counts.
+        """
         changed = [mark for mark in marks if self._changes(mark)]
-        fresh = [fact for fact in facts if self._facts[fact.kind].get(fact.key) != fact.value]
+        last = {(fact.kind, fact.key): fact for fact in facts}.values()
+        fresh = [fact for fact in last if self._facts[fact.kind].get(fact.key) != fact.value]
         if not changed and not fresh:
             return False
         event: dict[str, Any] = {"event": "set", "marks": [_to_json(mark) for mark in changed]}

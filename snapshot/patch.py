@@ -159,6 +159,18 @@ def _line(mark: bytes, line: bytes) -> bytes:
     return mark + line if line.endswith(b"\n") else mark + line + _NO_NEWLINE
 
 
+def read_elsewhere(patch: bytes) -> PatchFacts | None:
+    """Return what `unidiff` reads in a patch; None when it cannot."""
+    from unidiff.errors import UnidiffParseError
+    from unidiff.patch import PatchSet
+
+    try:
+        parsed = PatchSet.from_string(patch.decode("utf-8", "surrogateescape"))
+    except UnidiffParseError:
+        return None
+    return PatchFacts(len(parsed), parsed.added, parsed.removed)
+
+
 def check_export(patch: bytes) -> PatchFacts:
     """Parse a patch with `unidiff` and count what it says.
 
@@ -169,16 +181,11 @@ def check_export(patch: bytes) -> PatchFacts:
         StoreDamaged: it cannot be parsed, or parts of it would be lost.
 
     """
-    from unidiff.errors import UnidiffParseError
-    from unidiff.patch import PatchSet
-
-    try:
-        parsed = PatchSet.from_string(patch.decode("utf-8", "surrogateescape"))
-    except UnidiffParseError as error:
+    facts = read_elsewhere(patch)
+    if facts is None:
         raise StoreDamaged(
             "The exported patch cannot be parsed.", "Export single files to find the cause."
-        ) from error
-    facts = PatchFacts(len(parsed), parsed.added, parsed.removed)
+        )
     if facts != _written(patch):
         raise StoreDamaged(
             "The exported patch reads otherwise than it was written.",

@@ -14,6 +14,7 @@ from app.client import fleet
 from app.client.session import SessionClient
 from app.errors import EXIT_DECISION, EXIT_DONE, AppError, not_running
 from app.paths import Paths
+from app.protocol_review import MAX_PATCH
 from app.services.merge_facts import units_in
 from app.wire_text import to_bytes
 from snapshot.decisions import LETTERS
@@ -24,13 +25,15 @@ if TYPE_CHECKING:
 
     from app.cli.output import Output
     from app.protocol import Changes
-    from app.protocol_review import ChangeRequest, Comment, Conflict
+    from app.protocol_review import ChangeRequest, Comment, Conflict, PatchReport
 
 
 def review(arguments: argparse.Namespace, output: Output) -> int:
     """Say how far the review is, export it, or send what is wrong to the agent."""
     paths = Paths.from_environment()
     info = fleet.find_session(paths, arguments.session)
+    if arguments.patch:
+        return _import(paths, info.id, arguments.patch, output)
     if arguments.export == "patch":
         return _patch(paths, info.id, output)
     if arguments.send and info.state != "running":
@@ -95,6 +98,28 @@ async def _fetch_patch(paths: Paths, session: str) -> tuple[bytes, list[str]]:
         decisions = Recorded(changes, await fetch_edits(client, changes))
     left_out = [shown(file.path) for file in taken if file.binary or file.note]
     return export_patch(reviews, decisions), left_out
+
+
+def _import(paths: Paths, session: str, name: str, output: Output) -> int:
+    """Decide as an edited patch says."""
+    if name == "-":
+        data = sys.stdin.buffer.read(MAX_PATCH + 1)
+    else:
+        with open(name, "rb") as file:
+            data = file.read(MAX_PATCH + 1)
+    report = asyncio.run(_send_patch(paths, session, data))
+    value = {"session": session, **msgspec.to_builtins(report)}
+    text = f"{report.accepted} hunks accepted in {len(report.paths)} files, {report.edited} edited"
+    output.result(value, lambda: output.line(f"{text}. Merge: cloche merge {session}"))
+    return EXIT_DONE
+
+
+async def _send_patch(paths: Paths, session: str, data: bytes) -> PatchReport:
+    if len(data) > MAX_PATCH:
+        raise AppError("usage", f"A patch has at most {MAX_PATCH >> 10} KiB.")
+    async with await SessionClient.open(paths, session) as client:
+        await client.changes(refresh=True)
+        return await client.import_patch(data)
 
 
 def _prompt(paths: Paths, session: str, output: Output, *, send: bool) -> int:

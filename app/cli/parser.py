@@ -239,6 +239,13 @@ def _review(add: Adder) -> None:
         help="prompt: what to ask the agent for; patch: what is accepted, for git apply",
     )
     review.add_argument(
+        "--import",
+        dest="patch",
+        default="",
+        metavar="FILE",
+        help="decide as a patch says that was exported and edited; - reads it from stdin",
+    )
+    review.add_argument(
         "--send", action="store_true", help="show that prompt and type it into the agent's terminal"
     )
     commits = add("commits", "list the agent's commits, or take them as refs", session=True)

@@ -35,6 +35,7 @@ from app.protocol_review import (
     ConflictsPage,
     EditRequest,
     HunkResult,
+    PatchReport,
     Resolve,
 )
 from app.records import SessionRecord, read_session
@@ -199,6 +200,10 @@ class SessionClient:
     async def _commits_page(self, look: bool, publish: bool, start: int) -> CommitsPage:
         params = {"look": look, "publish": publish, "start": start}
         return await self._connection.ask("commits", params, CommitsPage, MIRROR_S)
+
+    async def import_patch(self, patch: bytes) -> PatchReport:
+        """Decide the files that a patch names as it says; one undo step."""
+        return await self._connection.ask("import_patch", {"patch": patch}, PatchReport)
 
     async def merge(self, request: MergeRequest) -> MergeReport:
         """Write what is accepted into the workspace (or say what would be written)."""

@@ -18,6 +18,7 @@ from app.errors import AppError
 from app.keeper.asking import matches
 from app.keeper.disputes import Disputes, chosen_in, disputes_of
 from app.keeper.drift import Drift
+from app.keeper.importing import file_of, report_of, taken
 from app.keeper.merges import MergesInForce
 from app.keeper.pruning import Pruner
 from app.keeper.remarks import Remarks, checked_text
@@ -34,13 +35,14 @@ from app.protocol import (
     Skipped,
     UndoReport,
 )
-from app.protocol_review import MAX_EDIT, HunkResult
+from app.protocol_review import MAX_EDIT, MAX_PATCH, HunkResult
 from app.wire_text import text_path, to_text
 from snapshot.conflicts import Resolution, Solved
 from snapshot.decisions import LETTERS, DecisionLog, Overlay, Uniform, state_of
 from snapshot.errors import StoreDamaged
 from snapshot.facts import edit_fact, reason_fact, reason_of, rejected_fact, resolution_fact
 from snapshot.hunks import Hunk
+from snapshot.patch_read import read_patch
 from snapshot.review import ChangedFile, FileReview, accept_safe, plan_reviews
 from snapshot.writeback import recover, run_merge, undo_merge
 
@@ -49,7 +51,7 @@ if TYPE_CHECKING:
 
     from app.keeper.mirroring import Mirror
     from app.keeper.summaries import Summary, UnitSummary
-    from app.protocol_review import EditRequest, Resolve
+    from app.protocol_review import EditRequest, PatchReport, Resolve
     from app.records import SessionRecord
     from snapshot.base_reader import BaseReader
     from snapshot.blobs import BlobStore
@@ -290,6 +292,37 @@ class Desk:
             marks = self.review(file).decide("accepted", (hunk.id,))
             facts = self._facts(file, marks, "")[:-1]
             return self.log.record(marks, [*facts, edit_fact(file.path, hunk.id, asked.content)])
+
+    def import_patch(self, data: bytes) -> PatchReport:
+        """Decide the files that a patch names so that they become what it makes of them.
+
+        One undo step; a rejected hunk that the patch leaves out stays rejected.
+
+        Raises PatchRefused, AppError `usage`.
+        """
+        if len(data) > MAX_PATCH:
+            raise AppError("usage", f"A patch has at most {MAX_PATCH >> 10} KiB.")
+        with self.lock:
+            marks: list[Mark] = []
+            facts: list[Fact] = []
+            edits: list[Fact] = []
+            paths: list[bytes] = []
+            for patch in read_patch(data):
+                file = file_of(patch, self.files.values())
+                made, fresh = taken(patch, self.review(file))
+                kept = [mark for mark in made if self._is_news(mark)]
+                paths.append(file.path)
+                marks += kept
+                facts += self._facts(file, kept, "")
+                edits += [edit for edit in fresh if edit.value is not None]
+            self.log.record(marks, [*facts, *edits])
+            return report_of(paths, marks, edits)
+
+    def _is_news(self, mark: Mark) -> bool:
+        """Tell whether new marks say more than that what is not accepted is not accepted."""
+        known = self.log.marks(mark.path, mark.unit, len(mark.marks))
+        accepted = LETTERS["accepted"]
+        return accepted in mark.marks or accepted in known
 
     def hunk_result(self, path: str, hunk: str) -> HunkResult:
         """Return what stands in a hunk's place as it is decided now."""

@@ -63,6 +63,10 @@ class _Commits(msgspec.Struct, frozen=True):
     start: int = 0
 
 
+class _Patch(msgspec.Struct, frozen=True):
+    patch: bytes
+
+
 class _Request(msgspec.Struct, frozen=True):
     text: str
     items: tuple[str, ...] = ()
@@ -91,6 +95,7 @@ class ReviewMethods:
             "uncomment": self._uncomment,
             "hunk_result": self._hunk_result,
             "edit": self._edit,
+            "import_patch": self._import_patch,
             "conflicts": self._conflicts,
             "resolve": self._resolve,
             "change_request": self._change_request,
@@ -167,6 +172,12 @@ class ReviewMethods:
         asked = parse(params, EditRequest)
         await in_thread(partial(self._desk.edit, asked))
         return await self._decided()
+
+    async def _import_patch(self, params: msgspec.Raw) -> object:
+        patch = parse(params, _Patch).patch
+        report = await in_thread(partial(self._desk.import_patch, patch))
+        await self._decided()
+        return report
 
     async def _conflicts(self, params: msgspec.Raw) -> object:
         asked = parse(params, _Conflicts)

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         Conflict,
         EditRequest,
         HunkResult,
+        PatchReport,
         Resolve,
     )
     from vm.egress.questions import Answer
@@ -114,6 +115,10 @@ class SessionPort(Protocol):
 
     async def commits(self, *, look: bool = False, publish: bool = False) -> CommitList:
         """Return the agent's commits of the last look, or of a new one; `publish` makes refs."""
+        ...
+
+    async def import_patch(self, patch: bytes) -> PatchReport:
+        """Decide the files that a patch names as it says; one undo step."""
         ...
 
     async def merge(self, request: MergeRequest) -> MergeReport:

@@ -20,7 +20,14 @@ from app.protocol import (
     SessionInfo,
     UndoReport,
 )
-from app.protocol_review import ChangeRequest, Comment, CommitList, Conflict, HunkResult
+from app.protocol_review import (
+    ChangeRequest,
+    Comment,
+    CommitList,
+    Conflict,
+    HunkResult,
+    PatchReport,
+)
 from app.services.ports import AgentChoice
 from snapshot.decisions import LETTERS, Mark, Uniform, state_of
 from snapshot.review import ChangedFile, FileReview
@@ -134,6 +141,7 @@ class FakeSession:
         self.remarks: list[Comment] = []
         self.disputes: list[Conflict] = []
         self.request = ChangeRequest("")
+        self.imported: list[bytes] = []
         self.agents_commits = CommitList(self.info_value.id)
         self.asked: list[tuple[str, tuple[str, ...]]] = []
         self.answered: list[tuple[str, Answer, bool]] = []
@@ -328,6 +336,11 @@ class FakeSession:
                 self.agents_commits, branches=tuple(named)
             )
         return self.agents_commits
+
+    async def import_patch(self, patch: bytes) -> PatchReport:
+        """Decide the files that a patch names as it says; one undo step."""
+        self.imported.append(patch)
+        return PatchReport((), 0, 0)
 
     async def merge(self, request: MergeRequest) -> MergeReport:
         """Report what is accepted as written, without writing."""
