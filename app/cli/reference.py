@@ -26,7 +26,7 @@ STATUSES: Final = (
     (errors.EXIT_DONE, "done"),
     (errors.EXIT_FAILED, "failed"),
     (errors.EXIT_USAGE, "the command line is wrong"),
-    (errors.EXIT_DECISION, "`merge`, `undo`: conflicts, or nothing is accepted yet"),
+    (errors.EXIT_DECISION, "`merge`, `undo`, `review`: conflicts, or hunks wait for a decision"),
     (errors.EXIT_MISSING, "there is no such session, agent, path, hunk or merge"),
     (errors.EXIT_HOST, "this host lacks something; the hint brings it"),
     (errors.EXIT_TIMEOUT, "`exec`, `sandbox`: out of time (`--timeout-s`)"),

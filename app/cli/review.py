@@ -70,12 +70,24 @@ def _print_changes(output: Output, found: Changes) -> None:
             name = f"{shown(file.old_path)} → {name}"
         mode = f" {file.old_mode}→{file.mode}" if _mode_changed(file) else ""
         facts = [fact for fact in (file.risk, file.note, "you changed it" * file.drift) if fact]
+        facts += _remarks(file)
         output.line(
             f"{DECIDED[file.decision]} {LETTERS[file.kind]} {name}  +{file.added} -{file.removed}"
             f"{mode}{' binary' * file.binary}{'  (' + '; '.join(facts) + ')' if facts else ''}"
         )
     if found.ignored:
         output.line(f"{found.ignored} more changed paths are ignored by the workspace's own rules.")
+
+
+def _remarks(file: FileChange) -> list[str]:
+    """Return what was said about a file, in a word each."""
+    counts = {
+        "comments": file.comments,
+        "rejected before": sum(hunk.rejected_before for hunk in file.hunks),
+        "edited by you": sum(hunk.edited for hunk in file.hunks),
+        "merged": sum(hunk.merged for hunk in file.hunks),
+    }
+    return [f"{count} {what}" for what, count in counts.items() if count]
 
 
 def _mode_changed(file: FileChange) -> bool:

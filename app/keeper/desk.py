@@ -243,10 +243,21 @@ class Desk:
             facts: list[Fact] = []
             for decision in decisions:
                 made = self._marks(decision)
+                if decision.decision == "accepted" and not decision.hunks:
+                    made = self._without_edited(made)
                 reason = checked_text(decision.reason) if decision.reason else ""
                 facts += self._facts(self.named(decision.path), made, reason)
                 marks += made
             return self.log.record(marks, facts)
+
+    def _without_edited(self, marks: Iterable[Mark]) -> list[Mark]:
+        """Leave out hunks that are accepted with the user's own lines: a wide yes means these."""
+        return [
+            mark
+            for mark in marks
+            if self.log.edit(mark.path, mark.unit) is None
+            or self.log.marks(mark.path, mark.unit, len(mark.marks)) != mark.marks
+        ]
 
     def named(self, path: str) -> ChangedFile:
         """Return a changed file. Raises AppError `not-found`."""
@@ -419,7 +430,7 @@ class Desk:
             for name in self._matching(text):
                 marks += self.review(self.files[name]).decide("rejected")
         final = {(mark.path, mark.unit): mark for mark in (*safe, *marks)}
-        return list(final.values())
+        return self._without_edited(final.values())
 
     def _matching(self, text: str) -> list[str]:
         found = matches(text, self.files)

@@ -174,7 +174,7 @@ async def test_an_edit_stands_in_place_of_a_hunk(bench: Bench) -> None:
 async def test_any_later_decision_drops_an_edit_and_undo_brings_it_back(bench: Bench) -> None:
     await agent_writes(bench, LATE)
     bench.desk.edit(EditRequest("a.txt", hunk(bench).id, b"mine\n"))
-    bench.desk.decide([Decide("a.txt", "accepted")])
+    bench.desk.decide([Decide("a.txt", "accepted", (hunk(bench).id,))])
     assert (hunk(bench).decision, hunk(bench).edited) == ("accepted", False)
     bench.desk.undo_decision()
     assert hunk(bench).edited
@@ -205,3 +205,21 @@ async def test_only_lines_can_be_edited(bench: Bench) -> None:
     await bench.take()
     with pytest.raises(AppError, match="Only lines"):
         bench.desk.edit(EditRequest("tool", hunk(bench, "tool").id, b""))
+
+
+async def test_a_wide_yes_keeps_the_users_own_lines(bench: Bench) -> None:
+    bench.guest.put(b"b.txt", b"more\n")
+    await agent_writes(bench, LATE)
+    bench.desk.edit(EditRequest("a.txt", hunk(bench).id, b"mine\n"))
+    bench.desk.decide([Decide("a.txt", "accepted"), Decide("b.txt", "accepted")])
+    assert hunk(bench).edited
+    for request in (
+        MergeRequest(accept=("*",), dry_run=True),
+        MergeRequest(hunks=(hunk(bench).id,), accept_safe=True),
+        MergeRequest(accept=("*",)),
+    ):
+        bench.desk.merge(request)
+        assert hunk(bench).edited
+    assert (bench.workspace / "a.txt").read_text() == NUMBERS.replace("20\n", "mine\n")
+    bench.desk.decide([Decide("a.txt", "accepted", (hunk(bench).id,))])
+    assert not hunk(bench).edited, "about this hunk alone it means the agent's lines"
