@@ -8,14 +8,17 @@ import os
 import shutil
 import time
 from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
+
+import msgspec
 
 from app import records
 from app.agents import find_agent
 from app.client import checks
 from app.client.connection import new_host_key
 from app.client.host_limits import check_limits, patience_s
-from app.client.launch import spawn_keeper, take_lock
+from app.client.launch import gone, spawn_keeper, take_lock
 from app.client.session import SessionClient
 from app.config import load_config, tighten
 from app.errors import AppError
@@ -23,15 +26,16 @@ from app.files import write_atomic
 from app.folders import delete_session, new_folder, sweep
 from app.forwarding import write_forwards
 from app.homes import note_home
+from app.locking import locked
 from app.paths import private_folder
 from app.programs import check_words
 from app.protocol import MAX_NAME
-from app.wire_text import path_text
+from app.wire_text import path_text, text_path
 from vm.steps import reached
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
-    from pathlib import Path
+    from contextlib import AbstractContextManager
 
     from app.paths import Paths
     from app.protocol import Forward, SessionInfo
@@ -42,6 +46,8 @@ ACTIVE: Final = frozenset({"starting", "running", "paused", "stopping"})
 RECHECK_MS: Final = 2000
 """How often processes are looked at when no file changed: a death writes no file."""
 
+NAMES_LOCK: Final = "names.lock"
+AGAIN: Final = "--name NAME"
 DISMISS_S: Final = 30.0
 
 
@@ -137,21 +143,29 @@ async def start_session(paths: Paths, request: StartRequest) -> str:
     prepared = await asyncio.to_thread(_prepare, paths, request)
     await checks.check_qemu()
     await checks.check_jail(paths, prepared[0].limits.jail)
-    return await asyncio.to_thread(create, paths, *prepared, request.ports)
+    stem = _stem(request.agent, Path(text_path(prepared[0].workspace)))
+    return await asyncio.to_thread(create, paths, *prepared, request.ports, stem=stem)
 
 
 def create(
-    paths: Paths, record: records.SessionRecord, key: bytes, ports: tuple[Forward, ...] = ()
+    paths: Paths,
+    record: records.SessionRecord,
+    key: bytes,
+    ports: tuple[Forward, ...] = (),
+    *,
+    stem: str = "",
 ) -> str:
     """Write a new session's folder and start its keeper, which boots it; blocks for a moment.
 
-    `key` is the private half of the record's `control_key`. Returns the id; after an error nothing
-    is left.
+    `key` is the private half of the record's `control_key`. A record without a name gets `stem`, or
+    that with a number. Returns the id; after an error nothing is left. Raises AppError `usage` for
+    a name that was taken meanwhile.
     """
     sweep(paths)
     note_home(paths)
     folder = paths.session(record.id)
-    with new_folder(paths, record.id) as draft:
+    with _names(paths), new_folder(paths, record.id) as draft:
+        record = _named(paths, record, stem)
         write_atomic(draft / "control_key", key)
         if ports:
             write_forwards(draft, ports)
@@ -179,6 +193,8 @@ def _prepare(paths: Paths, request: StartRequest) -> tuple[records.SessionRecord
     limits = tighten(asked, workspace)
     limits = replace(limits, queue=patience_s(request.queue, limits.queue))
     check_limits(paths, limits)
+    if request.name:
+        _check_name(request.name, _taken(paths), AGAIN)
     session_id = records.new_id()
     checks.check_programs()
     image_name = request.image or agent.image or "base"
@@ -189,7 +205,7 @@ def _prepare(paths: Paths, request: StartRequest) -> tuple[records.SessionRecord
     public, key = new_host_key()
     record = records.SessionRecord(
         id=session_id,
-        name=_name(paths, request, workspace),
+        name=request.name,
         agent=agent,
         workspace=path_text(workspace),
         created=time.time(),
@@ -204,17 +220,33 @@ def _prepare(paths: Paths, request: StartRequest) -> tuple[records.SessionRecord
     return record, key
 
 
-def _name(paths: Paths, request: StartRequest, workspace: Path) -> str:
-    taken = {info.name for info in list_sessions(paths)}
-    if request.name:
-        _check_name(request.name, taken, "--name NAME")
-        return request.name
-    stem = f"{request.agent}-{workspace.name or 'root'}"[: MAX_NAME - 4]
-    stem = "".join(c if c.isprintable() else "_" for c in stem)
-    number = 1
+def _stem(agent: str, workspace: Path) -> str:
+    stem = f"{agent}-{workspace.name or 'root'}"[: MAX_NAME - 4]
+    return "".join(c if c.isprintable() else "_" for c in stem)
+
+
+def _names(paths: Paths) -> AbstractContextManager[None]:
+    """Let nobody else give a session a name; who asks for one holds this until it is on disk."""
+    return locked(private_folder(paths.state) / NAMES_LOCK)
+
+
+def _taken(paths: Paths, but: str = "") -> set[str]:
+    """Return what a name must not be: the names and ids of all sessions `but` one."""
+    others = [info for info in list_sessions(paths) if info.id != but]
+    return {name for info in others for name in (info.name, info.id)}
+
+
+def _named(paths: Paths, record: records.SessionRecord, stem: str) -> records.SessionRecord:
+    """Return the record with a name that no other session has; call it with `_names` held."""
+    if record.sandbox:
+        return record
+    taken, number = _taken(paths), 1
+    if record.name:
+        _check_name(record.name, taken, AGAIN)
+        return record
     while (name := stem if number == 1 else f"{stem}-{number}") in taken:
         number += 1
-    return name
+    return msgspec.structs.replace(record, name=name)
 
 
 def _check_name(name: str, taken: set[str], again: str) -> None:
@@ -231,11 +263,13 @@ async def rename_session(paths: Paths, session_id: str, name: str) -> None:
 
     Raises AppError `usage` for such a name.
     """
-    others = [info for info in list_sessions(paths) if info.id != session_id]
-    taken = {name for info in others for name in (info.name, info.id)}
-    _check_name(name, taken, f"cloche rename {session_id} NAME")
+    again = f"cloche rename {session_id} NAME"
+    _check_name(name, _taken(paths, session_id), again)
     async with await SessionClient.open(paths, session_id) as client:
-        await client.rename(name)
+        with contextlib.ExitStack() as stack:
+            await asyncio.to_thread(stack.enter_context, _names(paths))
+            _check_name(name, _taken(paths, session_id), again)
+            await client.rename(name)
 
 
 async def resume_session(paths: Paths, session_id: str, *, agent: bool = True) -> None:
@@ -258,7 +292,7 @@ async def remove_session(paths: Paths, session_id: str, *, force: bool = False) 
     folder = paths.session(session_id)
     info = records.one_session(folder)
     if info is None and not folder.is_dir():
-        raise AppError("not-found", f"There is no session '{session_id}'.", "See them: cloche ps")
+        raise gone(session_id)
     if info is not None and info.state in ACTIVE:
         if not force:
             raise AppError(
@@ -272,6 +306,8 @@ async def remove_session(paths: Paths, session_id: str, *, force: bool = False) 
         reached("remove.locked")
         await _end_machine(folder, force=force)
         await asyncio.to_thread(delete_session, folder, paths.sockets(session_id))
+    except FileNotFoundError as error:  # somebody else removed it in the same moment
+        raise gone(session_id) from error
     finally:
         os.close(lock)
 
@@ -280,10 +316,12 @@ async def _dismiss_keeper(folder: Path, paths: Paths) -> int:
     """Return holding the keeper's lock: an idle keeper is asked to go, a new one cannot start."""
     deadline = time.monotonic() + DISMISS_S
     while (lock := take_lock(folder)) is None:
-        with contextlib.suppress(AppError):
+        try:
             # never starts one: it may have ended in this very moment
             async with await SessionClient.open(paths, folder.name, start=False) as client:
                 await client.quit()
+        except AppError as error:
+            _refuse_used(error, folder)
         if time.monotonic() > deadline:
             raise AppError(
                 "busy",
@@ -292,6 +330,17 @@ async def _dismiss_keeper(folder: Path, paths: Paths) -> int:
             )
         await asyncio.sleep(0.1)
     return lock
+
+
+def _refuse_used(error: AppError, folder: Path) -> None:
+    """Raise where a session that is to be removed is in use again; a keeper that goes is no error.
+
+    Somebody may have resumed it since it was looked at.
+    """
+    info = records.one_session(folder) if error.code == "busy" else None
+    if info is not None and info.state in ACTIVE:
+        text = f"The session {folder.name} is {info.state} again: somebody else resumed it."
+        raise AppError("busy", text, f"Remove it all the same: cloche rm --force {folder.name}")
 
 
 async def _end_machine(folder: Path, *, force: bool) -> None:

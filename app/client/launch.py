@@ -63,15 +63,34 @@ def clean_environment() -> dict[str, str]:
 
 
 def take_lock(folder: Path) -> int | None:
-    """Return a descriptor that holds the keeper's lock, or None when a keeper holds it."""
+    """Return a descriptor that holds the keeper's lock, or None when a keeper holds it.
+
+    Raises AppError `not-found` when somebody else removed the session.
+    """
     flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
-    descriptor = os.open(folder / "keeper.lock", flags, 0o600)
+    path = folder / "keeper.lock"
+    try:
+        descriptor = os.open(path, flags, 0o600)
+    except FileNotFoundError as error:
+        raise gone(folder.name) from error
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         os.close(descriptor)
         return None
-    return descriptor
+    try:
+        # whoever held it before may have removed the session with it
+        if os.path.samestat(os.fstat(descriptor), path.lstat()):
+            return descriptor
+    except FileNotFoundError:
+        pass
+    os.close(descriptor)
+    raise gone(folder.name)
+
+
+def gone(session: str) -> AppError:
+    """Return the error of a session that is not there, or no longer."""
+    return AppError("not-found", f"There is no session '{session}'.", "See them: cloche ps")
 
 
 def spawn_keeper(folder: Path, lock: int, arguments: Sequence[str] = ()) -> None:
@@ -96,6 +115,8 @@ def spawn_keeper(folder: Path, lock: int, arguments: Sequence[str] = ()) -> None
             )
     except subprocess.TimeoutExpired as error:
         raise _not_started(folder) from error
+    except FileNotFoundError as error:
+        raise gone(folder.name) from error
     finally:
         os.close(lock)
     if done.returncode != 0:

@@ -8,6 +8,7 @@ import asyncssh
 import msgspec
 
 from app.client.connection import CALL_S, Connection, keeper_lost
+from app.client.launch import gone
 from app.errors import AppError
 from app.programs import check_words
 from app.protocol import (
@@ -77,8 +78,7 @@ class SessionClient:
         try:
             record = read_session(folder)
         except FileNotFoundError as error:
-            text = f"There is no session '{session_id}'."
-            raise AppError("not-found", text, "See them: cloche ps") from error
+            raise gone(session_id) from error
         connection = await Connection.open(folder, sockets, record.control_key, start=start)
         return cls(record, sockets, connection)
 
