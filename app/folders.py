@@ -100,7 +100,7 @@ def sweep(paths: Paths) -> tuple[str, ...]:
     with _locked(paths.sessions, fcntl.LOCK_EX | fcntl.LOCK_NB) as alone:
         left = [name for name in _names(paths.sessions) if _is_left(name)] if alone else []
         for name in left:
-            _delete(paths.sessions / name, paths.sockets(_id_in(name)))
+            _delete(paths.sessions / name, paths.sockets(_id_in(name), paths.sessions / name))
     return tuple(_id_in(name) for name in left if name.startswith(REMOVED))
 
 

@@ -12,8 +12,14 @@ import stat
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from app.errors import AppError
+
+RUNTIME_NOTE: Final = "runtime"
+"""The session's file that names the runtime folder of its last keeper."""
+
+MAX_NOTE: Final = 4096
 
 
 def _xdg(variable: str, fallback: str) -> Path:
@@ -41,9 +47,7 @@ class Paths:
             data=_xdg("XDG_DATA_HOME", ".local/share") / "cloche",
             config=_xdg("XDG_CONFIG_HOME", ".config") / "cloche",
             cache=_xdg("XDG_CACHE_HOME", ".cache") / "cloche",
-            runtime=base / "cloche"
-            if base
-            else Path(tempfile.gettempdir()) / f"cloche-{os.getuid()}",
+            runtime=base / "cloche" if base else fallback_runtime(),
         )
 
     @property
@@ -60,10 +64,14 @@ class Paths:
         """Return the folder of one session."""
         return self.sessions / session_id
 
-    def sockets(self, session_id: str) -> Path:
-        """Return the folder of one session's sockets; the state home counts as well."""
+    def sockets(self, session_id: str, folder: Path | None = None) -> Path:
+        """Return the folder of one session's sockets; the state home counts as well.
+
+        It lies where its last keeper made it, for whoever asks may have another `XDG_RUNTIME_DIR`
+        (cron, su). `folder` is the session's where that has another name.
+        """
         digest = hashlib.sha256(os.fsencode(self.session(session_id))).hexdigest()[:8]
-        return self.runtime / digest
+        return (noted_runtime(folder or self.session(session_id)) or self.runtime) / digest
 
     def machine_sockets(self, session_id: str) -> Path:
         """Return the folder of QEMU's own sockets.
@@ -72,6 +80,21 @@ class Paths:
         find no way to the keeper.
         """
         return self.sockets(session_id) / "vm"
+
+
+def fallback_runtime() -> Path:
+    """Return where sockets lie when there is no `XDG_RUNTIME_DIR`."""
+    return Path(tempfile.gettempdir()) / f"cloche-{os.getuid()}"
+
+
+def noted_runtime(folder: Path) -> Path | None:
+    """Return the runtime folder that a session's last keeper noted, if there was one."""
+    try:
+        with open(folder / RUNTIME_NOTE, "rb") as note:
+            text = os.fsdecode(note.read(MAX_NOTE))
+    except OSError:
+        return None
+    return Path(text) if text.startswith("/") and len(text) < MAX_NOTE else None
 
 
 def private_folder(path: Path) -> Path:

@@ -18,7 +18,7 @@ from app.protocol import PROTOCOL, SUBSYSTEM, Event
 from app.rpc import Incoming, Lines, call_line
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Callable
     from pathlib import Path
 
 T = TypeVar("T")
@@ -98,12 +98,17 @@ class Connection:
         self._closed = False
 
     @classmethod
-    async def open(cls, folder: Path, sockets: Path, host_key: str, *, start: bool = True) -> Self:
-        """Reach the keeper of `folder`; with `start` one is started when none runs."""
+    async def open(
+        cls, folder: Path, sockets: Callable[[], Path], host_key: str, *, start: bool = True
+    ) -> Self:
+        """Reach the keeper of `folder`; with `start` one is started when none runs.
+
+        `sockets` is asked again and again, for a new keeper may have them elsewhere.
+        """
         deadline = time.monotonic() + OPEN_S
         while True:
             try:
-                connection = cls(await connect(sockets / "control.sock", host_key))
+                connection = cls(await connect(sockets() / "control.sock", host_key))
                 await connection._greet()
                 return connection
             except asyncssh.HostKeyNotVerifiable as error:

@@ -74,13 +74,15 @@ class SessionClient:
 
         Without `start` a session that has no keeper is the AppError `keeper-lost`.
         """
-        folder, sockets = paths.session(session_id), paths.sockets(session_id)
+        folder = paths.session(session_id)
         try:
             record = read_session(folder)
         except FileNotFoundError as error:
             raise gone(session_id) from error
-        connection = await Connection.open(folder, sockets, record.control_key, start=start)
-        return cls(record, sockets, connection)
+        connection = await Connection.open(
+            folder, lambda: paths.sockets(session_id), record.control_key, start=start
+        )
+        return cls(record, paths.sockets(session_id), connection)
 
     async def __aenter__(self) -> Self:
         return self

@@ -183,6 +183,16 @@ class ControlServer:
         """Begin to accept clients."""
         self._listener.start()
 
+    @property
+    def there(self) -> bool:
+        """Whether clients can still find the socket."""
+        return self._listener.there
+
+    def move(self, path: Path) -> None:
+        """Accept clients at another path, or at the same one again."""
+        self._pane = path.with_name("pane.sock")
+        self._listener.move(path)
+
     async def close(self) -> None:
         """End every connection."""
         await self._listener.close()

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING
 
 import asyncssh
 
+from app.errors import AppError
 from app.files import read_regular
 from app.folders import delete_session
 from app.keeper.control import ControlServer
 from app.keeper.pane import PaneServer
+from app.keeper.places import place_sockets
 from app.keeper.sandbox import keeper_of
 from app.keeper.service import KeeperService
 from app.keeper.terminal_record import TerminalRecord
@@ -40,6 +42,7 @@ class House:
 
     def __init__(self, paths: Paths, folder: Path) -> None:
         record = read_session(folder)
+        self._paths = paths
         sockets = paths.sockets(record.id)
         self._quit = asyncio.Event()
         self._terminal = TerminalRecord(folder, record.columns, record.rows)
@@ -95,8 +98,22 @@ class House:
             except TimeoutError:
                 with contextlib.suppress(OSError):  # the next look may do
                     console.trim(self._folder / "keeper.log", LOG_LIMIT)
+                self._see_to_sockets()
                 if self._keeper.stays or self._control.clients or self._pane.clients:
                     needed = loop.time()
+
+    def _see_to_sockets(self) -> None:
+        """Make our sockets again where somebody removed them (systemd does at the last logout)."""
+        if self._control.there and self._pane.there:
+            return
+        try:
+            self._sockets = place_sockets(self._paths, self._folder)
+            self._control.move(self._sockets / "control.sock")
+            self._pane.move(self._sockets / "pane.sock")
+        except (AppError, OSError) as error:
+            log.warning("the sockets are gone and cannot be made again: %s", error)
+            return
+        log.warning("the sockets were removed; they are made again in %s", self._sockets)
 
 
 class _Keys:

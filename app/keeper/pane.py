@@ -67,6 +67,15 @@ class PaneServer:
         """Begin to accept clients."""
         self._listener.start()
 
+    @property
+    def there(self) -> bool:
+        """Whether clients can still find the socket."""
+        return self._listener.there
+
+    def move(self, path: Path) -> None:
+        """Accept clients at another path, or at the same one again."""
+        self._listener.move(path)
+
     async def close(self) -> None:
         """End every connection."""
         if self._resizing is not None:

@@ -63,6 +63,20 @@ class PeerListener:
         self._socket.setblocking(False)
         asyncio.get_running_loop().add_reader(self._socket, self._accept, self._socket)
 
+    @property
+    def there(self) -> bool:
+        """Whether the socket can still be found at its path."""
+        return self._path.is_socket()
+
+    def move(self, path: Path) -> None:
+        """Accept at another path, or at the same one again; connections that there are go on."""
+        listening, self._socket = self._socket, None
+        if listening is not None:
+            asyncio.get_running_loop().remove_reader(listening)
+            listening.close()
+        self._path = path
+        self.start()
+
     def _accept(self, listening: socket.socket) -> None:
         """Take one connection; a task that waits for one would lose it when it is cancelled."""
         try:

@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from app.paths import Paths, private_folder
+from app.paths import Paths
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,11 +49,10 @@ def run(arguments: Sequence[str]) -> int:
 async def _serve(folder: Path, *, start: bool) -> None:
     asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(THREADS))
     from app.keeper.house import House
+    from app.keeper.places import place_sockets
 
     paths = Paths.from_environment()
-    sockets = paths.sockets(folder.name)
-    private_folder(sockets.parent)
-    private_folder(sockets)
+    place_sockets(paths, folder)
     house = House(paths, folder)
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         asyncio.get_running_loop().add_signal_handler(number, house.quit)

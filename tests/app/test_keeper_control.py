@@ -90,7 +90,7 @@ async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
 
 @pytest.fixture
 async def client(bench: Bench, tmp_path: Path) -> AsyncIterator[Connection]:
-    connection = await Connection.open(tmp_path, tmp_path, bench.public)
+    connection = await Connection.open(tmp_path, lambda: tmp_path, bench.public)
     yield connection
     await connection.close()
 
@@ -135,7 +135,7 @@ async def test_a_lost_keeper_fails_calls_and_events(bench: Bench, client: Connec
 
 async def test_another_host_key_is_not_spoken_to(bench: Bench, tmp_path: Path) -> None:
     with pytest.raises(AppError, match="Somebody else answers"):
-        await Connection.open(tmp_path, tmp_path, new_host_key()[0])
+        await Connection.open(tmp_path, lambda: tmp_path, new_host_key()[0])
 
 
 async def test_the_first_call_must_be_hello(bench: Bench) -> None:

@@ -62,7 +62,7 @@ async def client(fake: FakeGuest, tmp_path: Path) -> AsyncIterator[Connection]:
         key = asyncssh.import_private_key(private)
         server = ControlServer(tmp_path / "control.sock", key, service, service, tmp_path)
         server.start()
-        connection = await Connection.open(tmp_path, tmp_path, public)
+        connection = await Connection.open(tmp_path, lambda: tmp_path, public)
         yield connection
         await connection.close()
         await server.close()

@@ -77,7 +77,7 @@ async def test_clients_send_nothing_where_somebody_else_could_listen(
     with pytest.raises(AppError) as pane:
         await PaneClient.open(sockets / "pane.sock")
     with pytest.raises(AppError) as control:
-        await Connection.open(tmp_path, sockets, key)
+        await Connection.open(tmp_path, lambda: sockets, key)
     assert {pane.value.code, control.value.code} == {"unsafe-folder"}
     assert reached == []
     for server in servers:

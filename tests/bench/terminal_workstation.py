@@ -33,7 +33,7 @@ class OneFolder(Paths):
 
     folder: Path = Path()
 
-    def sockets(self, session_id: str) -> Path:
+    def sockets(self, session_id: str, folder: Path | None = None) -> Path:
         return self.folder / session_id
 
 

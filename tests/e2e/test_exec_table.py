@@ -104,7 +104,7 @@ async def client(forked_vm: LabVM) -> AsyncIterator[Client]:
     )
     server.start()
     try:
-        connection = await Connection.open(folder, folder, public)
+        connection = await Connection.open(folder, lambda: folder, public)
         yield Client(connection)
         await connection.close()
     finally:
