@@ -175,6 +175,8 @@ class FileChange(msgspec.Struct, frozen=True):
     """True when a merge that was not taken back wrote this path into the workspace."""
     comments: int = 0
     """How many comments there are on it, outdated ones too."""
+    viewed: bool = False
+    """True when the user marked the file as viewed and it is as it was then."""
 
 
 class Changes(msgspec.Struct, frozen=True):

@@ -270,6 +270,10 @@ class FileReview:
         bom = has_bom(self.old_lines if side == "old" else self.new_lines)
         return index + 1 - bom or None
 
+    def line_index(self, side: Literal["old", "new"], number: int) -> int:
+        """Return the index of a line by its 1-based number; the inverse of `line_number`."""
+        return number - 1 + has_bom(self.old_lines if side == "old" else self.new_lines)
+
     def span(self, hunk: Hunk) -> tuple[int, int, int, int]:
         """Return old start, old lines, new start, new lines as in a diff without context."""
         old_bom, new_bom = has_bom(self.old_lines), has_bom(self.new_lines)

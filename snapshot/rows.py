@@ -101,6 +101,7 @@ class RowModel:
         self._segments: list[_Segment] = []
         self._hunk_rows: dict[int, int] = {}
         self._cache: dict[int, list[Pair]] = {}
+        self._lines: dict[tuple[int, str], dict[int, int]] = {}
         self._lay_out()
         self._starts = [segment.start for segment in self._segments]
         self._hunk_starts = list(self._hunk_rows.values())
@@ -143,9 +144,38 @@ class RowModel:
         every = dict.fromkeys(range(len(self.review.hunks) + 1), whole)
         return RowModel(self.review, self.layout, self.context, every)
 
+    def fold_all(self) -> RowModel:
+        """Return a model that shows what it shows at first."""
+        return RowModel(self.review, self.layout)
+
     def with_layout(self, layout: Layout) -> RowModel:
         """Return the same expansion in another layout."""
         return RowModel(self.review, layout, self.context, self._expansions)
+
+    def with_context(self, lines: int) -> RowModel:
+        """Return the same file with another number of unchanged lines around each hunk."""
+        return RowModel(self.review, self.layout, lines, self._expansions)
+
+    def row_of_line(self, side: Literal["old", "new"], line: int) -> int:
+        """Return the row where a 0-based line of a side stands, or the fold that hides it."""
+        starts = [segment.old if side == "old" else segment.new for segment in self._segments]
+        at = max(0, bisect_right(starts, line) - 1)
+        segment = self._segments[at]
+        if segment.gap is not None:
+            return segment.start
+        if segment.hunk is None:
+            return segment.start + min(line - starts[at], segment.height - 1)
+        return segment.start + self._offsets(segment.hunk, side).get(line, 0)
+
+    def _offsets(self, hunk: int, side: Literal["old", "new"]) -> dict[int, int]:
+        """Return the row of each of a hunk's lines on one side, counted from the hunk's first."""
+        known = self._lines.get((hunk, side))
+        if known is None:
+            pairs = self._pairs(hunk)
+            lines = ((n, pair.old if side == "old" else pair.new) for n, pair in enumerate(pairs))
+            known = {line: n for n, line in lines if line is not None}
+            self._lines[hunk, side] = known
+        return known
 
     # Layout
 

@@ -33,6 +33,10 @@ class Glyphs:
     drift: str = "↯"
     note: str = "∅"
     merged: str = "↓"
+    viewed: str = "◉"
+    comment: str = "¶"
+    unfolded: str = "▾"
+    folded: str = "▸"
 
     edge: str = "▌"
     bar: str = "▎"
@@ -78,6 +82,10 @@ ASCII = Glyphs(
     drift="%",
     note="0",
     merged="v",
+    viewed="=",
+    comment='"',
+    unfolded="v",
+    folded=">",
     edge="|",
     bar="|",
     cursor=">",

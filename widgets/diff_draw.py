@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from rich.segment import Segment
@@ -42,6 +42,8 @@ class Look:
     """First column of code that shows."""
     wrap: bool = False
     find: str = ""
+    no_space: bool = False
+    """Changes of white space alone look like unchanged lines."""
 
     @property
     def gutter(self) -> int:
@@ -62,13 +64,20 @@ class RowState:
     """What the user made of the row's hunk, and whether the cursor is there."""
 
     decision: str = ""
-    """Empty outside of hunks."""
+    """What was decided about the row; empty outside of hunks."""
     first: bool = False
-    """The row is the first change of its hunk."""
+    """The row bears the sign of the decision: the first of its hunk, each one of a mixed hunk."""
+    old: str = ""
+    """What was decided about the old side's line where that differs inside of the hunk."""
+    new: str = ""
+    chosen: bool = False
+    """The row is among the lines that the next decision is about."""
     current: bool = False
     """The row belongs to the hunk under the cursor."""
     cursor: bool = False
     focused: bool = True
+    remark: bool = False
+    """A comment is about the row."""
 
 
 def row_height(row: DiffRow, look: Look) -> int:
@@ -142,6 +151,8 @@ class RowPainter:
 
     def _edge(self, state: RowState, line: int, on: str = "background") -> list[Piece]:
         paint, glyphs = self.paint, self.glyphs
+        if state.chosen:
+            return [(glyphs.edge + glyphs.cursor, paint("accent", on, "b"))]
         if not state.decision:
             return [((glyphs.edge if state.cursor else " ") + " ", paint("accent", on))]
         token = EDGES[state.decision]
@@ -154,7 +165,8 @@ class RowPainter:
     def _unified(self, row: DiffRow, line: int, look: Look, state: RowState) -> list[Piece]:
         side: Side = "old" if row.new_text is None else "new"
         kind = "-" if row.kind == "delete" else "+" if row.kind == "insert" else " "
-        on = self._background(kind, state)
+        state = _of_side(state, side)
+        on = self._background(kind, state, self._is_quiet(row, side, look))
         numbers = [row.old_no if kind != "+" else None, row.new_no if kind != "-" else None]
         text = " ".join(self._number(number, look.digits, line) for number in numbers)
         gutter = [
@@ -172,8 +184,9 @@ class RowPainter:
         if text is None:
             return [(self.glyphs.hatch * width, self.paint("diff-hatch"))]
         changed = row.kind != "context"
+        state = _of_side(state, side)
         kind = ("-" if side == "old" else "+") if changed else " "
-        on = self._background(kind, state)
+        on = self._background(kind, state, self._is_quiet(row, side, look))
         over = line > 0 and line >= wrapped_height(text, look.code_width(side))
         sign = self._sign(kind, on, line, state, warn=row.suspicious)
         gutter = [
@@ -188,6 +201,8 @@ class RowPainter:
     def _number_style(self, on: str, state: RowState) -> Style:
         if state.cursor and state.focused:
             return self.paint("foreground", "selection", "b")
+        if state.chosen:
+            return self.paint("foreground", "selection-quiet")
         return self.paint("diff-number", on)
 
     def _sign(self, kind: str, on: str, line: int, state: RowState, *, warn: bool = False) -> Piece:
@@ -198,13 +213,26 @@ class RowPainter:
         if line:
             shown = self.glyphs.wrap
             token = "faint"
+        if state.remark and not line:
+            return (f"{self.glyphs.comment}{shown} ", self.paint("accent", on, "b"))
         if warn and not line:
             return (f"{self.glyphs.stalled}{shown} ", self.paint("warning", on, "b"))
         return (f" {shown} ", self.paint(token, on, "b"))
 
-    def _background(self, kind: str, state: RowState) -> str:
+    def _is_quiet(self, row: DiffRow, side: Side, look: Look) -> bool:
+        """Return whether a changed line is none to look at: moved, or white space alone."""
+        line = row.old if side == "old" else row.new
+        if line is None:
+            return False
+        document = self.document
+        spaces = look.no_space and document.only_space(side, line)
+        return spaces or (side, line) in document.moved
+
+    def _background(self, kind: str, state: RowState, quiet: bool) -> str:
         if kind == " " or state.decision == "rejected":
             return "background"
+        if quiet:
+            return "diff-gap"
         return "diff-removed-soft" if kind == "-" else "diff-added-soft"
 
     def _code(
@@ -216,7 +244,8 @@ class RowPainter:
         first, last = self._visible(expanded.text, line, width, look)
         number = row.old if side == "old" else row.new
         spans = () if number is None else self.document.spans.get(side, {}).get(number, ())
-        marks = () if kind == " " or len(text) > PLAIN_FROM else self._marks_of(row, side)
+        plain = kind == " " or len(text) > PLAIN_FROM or self._is_quiet(row, side, look)
+        marks = () if plain else self._marks_of(row, side)
         finds = find_ranges(text, look.find) if look.find else ()
         pieces = styled(
             expanded,
@@ -226,16 +255,21 @@ class RowPainter:
             lambda name, layer: self._style(name, layer, kind, on, state),
         )
         ending = row.old_end if side == "old" else row.new_end
-        if ending and last == len(expanded.text):
-            pieces.append((ending, self.paint("warning", on)))
+        if last == len(expanded.text) and (first < last or not line):
+            if ending:
+                pieces.append((ending, self.paint("warning", on)))
+            moved = "" if number is None else self.document.moved.get((side, number), "")
+            if moved:
+                pieces.append((f"  {self.glyphs.rename} {moved}", self.paint("accent", on)))
         return self._padded(pieces, expanded.text, last, width, look, on)
 
     def _padded(
         self, pieces: list[Piece], text: str, last: int, width: int, look: Look, on: str
     ) -> list[Piece]:
         room = width - total(pieces)
-        if room < 0:  # only a mark at the end had no room
-            return pieces[:-1]
+        while room < 0:  # only what is said at the end had no room
+            room += total(pieces[-1:])
+            pieces = pieces[:-1]
         if room == 0 and last < len(text) and not look.wrap and pieces:
             tail, style = pieces[-1]
             pieces[-1] = (tail[:-1], style)
@@ -276,6 +310,12 @@ class RowPainter:
         if found is None:
             found = self._marks[old, new] = self.document.intraline(old, new)
         return found[0 if side == "old" else 1]
+
+
+def _of_side(state: RowState, side: Side) -> RowState:
+    """Return the state with the decision about one side's line in place of the row's."""
+    decision = state.old if side == "old" else state.new
+    return replace(state, decision=decision) if decision and decision != state.decision else state
 
 
 def find_ranges(text: str, needle: str) -> list[tuple[int, int]]:

@@ -57,6 +57,16 @@ class DiffRow(Protocol):
         ...
 
     @property
+    def old_change(self) -> int | None:
+        """Index of the old side's changed line in its hunk; None on unchanged lines."""
+        ...
+
+    @property
+    def new_change(self) -> int | None:
+        """Index of the new side's changed line in its hunk."""
+        ...
+
+    @property
     def gap(self) -> int | None:
         """On a fold: its number, for `expand`."""
         ...
@@ -124,13 +134,38 @@ class DiffRows(Protocol):
         """Return rows without folds."""
         ...
 
+    def fold_all(self) -> DiffRows:
+        """Return rows as they are at first."""
+        ...
+
     def with_layout(self, layout: Layout) -> DiffRows:
         """Return the same rows in another layout."""
+        ...
+
+    @property
+    def context(self) -> int:
+        """Unchanged lines that show around each hunk."""
+        ...
+
+    def with_context(self, lines: int) -> DiffRows:
+        """Return rows with more or fewer unchanged lines around each hunk."""
+        ...
+
+    def row_of_line(self, side: Side, line: int) -> int:
+        """Return the row where a 0-based line of a side stands, or the fold that hides it."""
         ...
 
 
 def _no_marks(_old: int, _new: int) -> tuple[Ranges, Ranges]:
     return (), ()
+
+
+def _never(_side: Side, _line: int) -> bool:
+    return False
+
+
+def _nowhere(_text: str) -> Sequence[tuple[Side, int]]:
+    return ()
 
 
 def _no_partner(_side: Side, _line: int) -> int | None:
@@ -156,5 +191,11 @@ class DiffDocument:
     """Marks of an old and a new line that stand side by side."""
     partner: Callable[[Side, int], int | None] = _no_partner
     """The other side's line that stands beside a changed line of this side."""
+    find: Callable[[str], Sequence[tuple[Side, int]]] = _nowhere
+    """Where a text stands, regardless of case: sides and 0-based lines, each line once."""
+    only_space: Callable[[Side, int], bool] = _never
+    """Whether a changed line differs from its partner in white space alone."""
+    moved: Mapping[tuple[Side, int], str] = field(default_factory=dict[tuple[Side, int], str])
+    """Lines that moved: a phrase for the first of a run, nothing for those below it."""
     spans: dict[Side, Spans] = field(default_factory=dict[Side, Spans])
     """Syntax colours; they arrive later than the text."""

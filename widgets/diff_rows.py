@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from typing import TYPE_CHECKING
 
 from widgets.diff_draw import Look, row_height
+from widgets.diff_heights import Heights
 from widgets.lines import LineView
 
 if TYPE_CHECKING:
     from themes.glyphs import Glyphs
     from widgets.diff_model import DiffDocument, DiffRow, Layout
-
-WRAP_LIMIT = 3_000
-"""Rows above which long lines are not wrapped, for every row must be measured: 3 ms a thousand."""
 
 
 class DiffRowsView(LineView):
@@ -27,9 +24,11 @@ class DiffRowsView(LineView):
         self.layout_name: Layout = "split"
         self.find = ""
         self.wrap_lines = False
+        self.no_space = False
+        """Changes of white space alone are not shown as changes."""
         self.side_scroll = 0
-        self._tops: list[int] | None = None
-        self._tops_width = 0
+        self._heights: Heights | None = None
+        self._heights_width = 0
 
     # Rows: aspects, then notes, then the rows of the model
 
@@ -64,6 +63,7 @@ class DiffRowsView(LineView):
             scroll=self.side_scroll,
             wrap=self.wrap_lines,
             find=self.find,
+            no_space=self.no_space,
         )
 
     def row_at(self, row: int) -> DiffRow | None:
@@ -76,39 +76,46 @@ class DiffRowsView(LineView):
 
     def measure_again(self) -> None:
         """Forget how many lines rows take."""
-        self._tops = None
+        self._heights = None
 
     @property
-    def tops(self) -> list[int]:
-        """With wrapped lines: the first visual line of each row, and one more for the end."""
-        if self._tops is None or self._tops_width != self.size.width:
-            self._tops_width = self.size.width
-            tops, at, look = [0], 0, self.look
-            model = () if self.document is None else self.document.rows.rows(0, WRAP_LIMIT)
-            heights = [1] * self.head + [row_height(row, look) for row in model]
-            for height in heights:
-                at += height
-                tops.append(at)
-            self._tops = tops
-        return self._tops
+    def heights(self) -> Heights:
+        """With wrapped lines: where rows stand, as far as they were looked at."""
+        if self._heights is None or self._heights_width != self.size.width:
+            self._heights_width = self.size.width
+            self._heights = Heights(self.total_rows, self.measure)
+            self._heights.see(0)
+        return self._heights
+
+    def measure(self, start: int, stop: int) -> list[int]:
+        """Return the heights of some rows."""
+        look, head = self.look, self.head
+        above = max(0, min(stop, head) - start)
+        first, last = max(start, head) - head, max(stop, head) - head
+        model = () if self.document is None else self.document.rows.rows(first, last)
+        return [1] * above + [row_height(row, look) for row in model]
 
     @property
     def visual_rows(self) -> int:
         """How many lines there are to scroll through."""
         if not self.wrap_lines or self.document is None:
             return self.total_rows
-        return self.tops[-1]
+        return self.heights.total
 
     def top_of(self, row: int) -> int:
         """Return the first visual line of a row."""
-        return self.tops[row] if self.wrap_lines and row < len(self.tops) else row
+        if not self.wrap_lines:
+            return row
+        self.heights.see(row)
+        return self.heights.top_of(row)
+
+    def rough_top_of(self, row: int) -> int:
+        """Return about where a row stands without looking at it."""
+        return self.heights.top_of(row) if self.wrap_lines else row
 
     def place(self, y: int) -> tuple[int, int]:
         """Return the row and the line inside it that stand on visual line `y`."""
-        if not self.wrap_lines:
-            return y, 0
-        row = bisect_right(self.tops, y) - 1
-        return row, y - self.tops[row]
+        return self.heights.place(y) if self.wrap_lines else (y, 0)
 
     @property
     def current_unit(self) -> int | None:

@@ -11,7 +11,7 @@ from textual.strip import Strip
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from widgets.diff_pane import DiffPane
+    from widgets.diff_sheet import DiffSheet
 
 TOKENS = {"accepted": "success", "rejected": "error", "mixed": "warning", "open": "muted"}
 RANK = {"open": 3, "mixed": 2, "rejected": 1, "accepted": 0}
@@ -26,7 +26,7 @@ class Overview:
     total: int
 
     @classmethod
-    def of(cls, pane: DiffPane) -> Overview:
+    def of(cls, pane: DiffSheet) -> Overview:
         """Map the hunks of the pane's document onto its height."""
         height, total = pane.size.height, max(1, pane.visual_rows)
         found = [""] * height
@@ -34,7 +34,7 @@ class Overview:
         scale = max(total, height)
         for hunk, size in enumerate(sizes):
             unit = hunk + pane.aspect_count
-            first = pane.top_of(pane.first_row_of(unit))
+            first = pane.rough_top_of(pane.first_row_of(unit))
             decision = pane.decision_of(unit)
             start = first * height // scale
             end = max(start + 1, -(-(first + size) * height // scale))
@@ -43,7 +43,7 @@ class Overview:
                     found[y] = decision
         return cls(tuple(found), scale)
 
-    def column(self, pane: DiffPane, top: int) -> Sequence[Segment]:
+    def column(self, pane: DiffSheet, top: int) -> Sequence[Segment]:
         """Return one segment a line, with the visible part on another background."""
         height, paint, glyphs = pane.size.height, pane.paint, pane.glyphs
         start = top * height // self.total

@@ -52,6 +52,8 @@ class LineBar(Horizontal):
         """The user wants the next (1) or the previous (-1) place."""
 
         direction: int
+        entered: bool = False
+        """It was `enter`: whoever is through with typing may close the line."""
 
     @dataclass
     class Closed(Message):
@@ -108,7 +110,7 @@ class LineBar(Horizontal):
     def tell_enter(self, message: Input.Submitted) -> None:
         """Enter goes on to the next place."""
         message.stop()
-        self.post_message(self.Stepped(1))
+        self.post_message(self.Stepped(1, entered=True))
 
     def action_step(self, direction: int) -> None:
         """Go to another place."""

@@ -134,6 +134,10 @@ class SessionClient:
         """Record decisions as one undo step."""
         await self._connection.call("decide", {"decisions": list(decisions)})
 
+    async def view(self, path: str, *, viewed: bool) -> None:
+        """Mark a changed file as viewed in its present state, or take the mark away."""
+        await self._connection.call("view", {"path": path, "viewed": viewed})
+
     async def undo_decision(self) -> None:
         """Take back the last step of decisions."""
         await self._connection.call("undo_decision", {})

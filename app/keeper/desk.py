@@ -24,6 +24,7 @@ from app.keeper.pruning import Pruner
 from app.keeper.remarks import Remarks, checked_text
 from app.keeper.requests import Requests
 from app.keeper.summaries import summary_of
+from app.keeper.viewed import Viewed
 from app.protocol import (
     Changes,
     Counts,
@@ -79,6 +80,7 @@ class Desk:
         self._blobs = blobs
         self._base = base
         self.log = DecisionLog(folder / "decisions.jsonl")
+        self._viewed = Viewed(folder / "viewed.json")
         self._drift = Drift(self._workspace)
         self._pruner = Pruner(blobs)
         self.files: dict[str, ChangedFile] = {}
@@ -212,6 +214,7 @@ class Desk:
             hunks=hunks,
             merged=name in self._in_force.paths,
             comments=comments,
+            viewed=self._viewed.holds(name, file),
         )
 
     def _hunk_info(self, file: ChangedFile, unit: UnitSummary, marks: str) -> HunkInfo:
@@ -267,6 +270,11 @@ class Desk:
                 "not-found", f"Nothing changed at '{path}'.", f"See: cloche changes {self._id}"
             )
         return file
+
+    def view(self, path: str, *, viewed: bool) -> None:
+        """Mark a file as viewed, or not. Raises AppError `not-found`."""
+        with self.lock:
+            self._viewed.mark(path, self.named(path), viewed=viewed)
 
     def _facts(self, file: ChangedFile, marks: Iterable[Mark], reason: str) -> list[Fact]:
         """Return what new marks say besides: why, what is to be remembered, that no edit holds."""

@@ -40,6 +40,11 @@ class _Decide(msgspec.Struct, frozen=True):
     decisions: list[Decide]
 
 
+class _View(msgspec.Struct, frozen=True):
+    path: str
+    viewed: bool = True
+
+
 class _Undo(msgspec.Struct, frozen=True):
     merge: str
 
@@ -86,6 +91,7 @@ class ReviewMethods:
         self.methods: dict[str, Callable[[msgspec.Raw], Awaitable[object]]] = {
             "changes": self._changes,
             "decide": self._decide,
+            "view": self._view,
             "undo_decision": self._undo_decision,
             "redo_decision": self._redo_decision,
             "merge": self._merge,
@@ -118,6 +124,11 @@ class ReviewMethods:
         asked = parse(params, _Decide)
         await in_thread(partial(self._desk.decide, asked.decisions))
         return await self._decided()
+
+    async def _view(self, params: msgspec.Raw) -> object:
+        asked = parse(params, _View)
+        await in_thread(partial(self._desk.view, asked.path, viewed=asked.viewed))
+        return self._told("decisions")
 
     async def _undo_decision(self, _: msgspec.Raw) -> object:
         await in_thread(self._desk.undo_decision)

@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import os
+from bisect import bisect_right
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from snapshot.lines import has_bom
+from snapshot.lines import has_bom, stem
+from snapshot.moved import moved_runs
 from snapshot.review import ChangedFile, FileReview
 from snapshot.rows import RowModel
-from snapshot.safe_text import decode, safe_name
+from snapshot.safe_text import decode, safe_line, safe_name
 from widgets.diff_model import DiffDocument
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from app.protocol import FileChange
     from app.services.ports import SessionPort
     from snapshot.hunks import Aspect
     from widgets.diff_model import Side
+
+MAX_PLACES: Final = 10_000
+"""Lines in which a text is found in one file."""
 
 
 @dataclass(frozen=True)
@@ -92,6 +100,9 @@ def document_of(change: FileChange, review: FileReview) -> DiffDocument:
         lines=(len(review.old_lines), len(review.new_lines)),
         intraline=review.intraline,
         partner=_partners(review),
+        find=_Places(review),
+        only_space=_OnlySpace(review),
+        moved=_moved(review),
     )
 
 
@@ -129,3 +140,81 @@ class _partners:
             ]
             self._pairs = {"old": dict(pairs), "new": {new: old for old, new in pairs}}
         return self._pairs[side].get(line)
+
+
+class _OnlySpace:
+    """Finds the changed lines that differ from their partners in white space alone."""
+
+    def __init__(self, review: FileReview) -> None:
+        self._review = review
+        self._lines: set[tuple[Side, int]] | None = None
+
+    def __call__(self, side: Side, line: int) -> bool:
+        if self._lines is None:
+            self._lines = set(self._found())
+        return (side, line) in self._lines
+
+    def _found(self) -> Iterator[tuple[Side, int]]:
+        old, new = self._review.old_lines, self._review.new_lines
+        for hunk in self._review.hunks:
+            for pair in hunk.pairs:
+                left = b"" if pair.old is None else old[pair.old]
+                right = b"" if pair.new is None else new[pair.new]
+                if b"".join(left.split()) == b"".join(right.split()):
+                    if pair.old is not None:
+                        yield "old", pair.old
+                    if pair.new is not None:
+                        yield "new", pair.new
+
+
+def _moved(review: FileReview) -> dict[tuple[Side, int], str]:
+    """Return what is said beside lines that moved."""
+    said: dict[tuple[Side, int], str] = {}
+    for run in moved_runs(review.hunks, review.old_lines, review.new_lines):
+        said["old", run.old] = f"moved to {review.line_number('new', run.new)}"
+        said["new", run.new] = f"moved from {review.line_number('old', run.old)}"
+        for n in range(1, run.lines):
+            said["old", run.old + n] = said["new", run.new + n] = ""
+    return said
+
+
+class _Places:
+    """Finds a text in a file: on the agent's side everywhere, on the old side where lines went."""
+
+    def __init__(self, review: FileReview) -> None:
+        self._review = review
+        self._texts: dict[Side, tuple[str, list[int], list[int]]] | None = None
+
+    def __call__(self, text: str) -> list[tuple[Side, int]]:
+        """Return at most `MAX_PLACES` lines that hold `text`; an empty text only gets ready."""
+        texts = self._texts
+        if texts is None:
+            texts = self._texts = {"new": self._lowered("new"), "old": self._lowered("old")}
+        wanted = text.lower()
+        found: list[tuple[Side, int]] = []
+        for side, (lowered, starts, numbers) in texts.items() if wanted else ():
+            for line in _lines_with(lowered, wanted, starts):
+                found.append((side, numbers[line]))
+        return found
+
+    def _lowered(self, side: Side) -> tuple[str, list[int], list[int]]:
+        """Return lower-case lines as one text, where each begins, and their numbers."""
+        lines = self._review.new_lines if side == "new" else self._review.old_lines
+        numbers = list(range(len(lines))) if side == "new" else sorted(self._gone())
+        lowered = [safe_line(decode(stem(lines[number]))).text.lower() for number in numbers]
+        starts = list(itertools.accumulate((len(line) + 1 for line in lowered), initial=0))
+        return "\n".join(lowered), starts, numbers
+
+    def _gone(self) -> set[int]:
+        changes = (change for hunk in self._review.hunks for change in hunk.changes)
+        return {change.old for change in changes if change.old is not None}
+
+
+def _lines_with(text: str, wanted: str, starts: list[int]) -> Iterator[int]:
+    """Yield each line of a text that holds `wanted` once, up to `MAX_PLACES` of them."""
+    at, left = text.find(wanted), MAX_PLACES
+    while at >= 0 and left:
+        line = bisect_right(starts, at) - 1
+        yield line
+        left -= 1
+        at = text.find(wanted, starts[line + 1])

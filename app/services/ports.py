@@ -69,6 +69,10 @@ class SessionPort(Protocol):
         """Record decisions as one undo step."""
         ...
 
+    async def view(self, path: str, *, viewed: bool) -> None:
+        """Mark a changed file as viewed in its present state, or take the mark away."""
+        ...
+
     async def undo_decision(self) -> None:
         """Take back the last step."""
         ...

@@ -150,7 +150,7 @@ class MergedDialog(ModalScreen[bool]):
     VERTICAL_BREAKPOINTS = LOW
     BINDING_GROUP_TITLE = "After a merge"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("t", "take_back", "take back", id="merged.undo", tooltip="Undo the whole merge"),
+        Binding("t,T", "take_back", "take back", id="merged.undo", tooltip="Undo the whole merge"),
         Binding("escape,q,enter", "done", "back", id="merged.done"),
     ]
 

@@ -79,12 +79,14 @@ def bindings_of(cls: type[DOMNode]) -> list[BindingType]:
 
 def key_groups(prefix: str = DEFAULT) -> tuple[KeyGroup, ...]:
     """Return every group, in the order in which people meet them, with the user's own prefix."""
+    from app.ui.conflict_dialog import ConflictDialog
     from app.ui.dialogs import MergedDialog, MergeDialog, NewSessionDialog
     from app.ui.egress_dialog import RuleDialog
     from app.ui.egress_screen import EgressScreen
     from app.ui.error_dialog import ErrorDialog
     from app.ui.fleet_screen import FleetScreen
     from app.ui.review_screen import ReviewScreen
+    from app.ui.text_dialog import TextDialog
     from app.ui.work_screen import WorkScreen
     from widgets.diff_pane import DiffPane
     from widgets.file_list import FileList
@@ -105,6 +107,8 @@ def key_groups(prefix: str = DEFAULT) -> tuple[KeyGroup, ...]:
         ("Filter and find", LineBar),
         ("New session", NewSessionDialog),
         ("Merge", MergeDialog),
+        ("Conflicts", ConflictDialog),
+        ("Writing a text", TextDialog),
         ("After a merge", MergedDialog),
         ("Details of an error", ErrorDialog),
     )

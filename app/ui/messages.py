@@ -9,6 +9,7 @@ from textual.message import Message
 
 if TYPE_CHECKING:
     from app.protocol import Changes, Event, MergeReport, SessionInfo, UndoReport
+    from app.protocol_review import ChangeRequest, Comment, Conflict, HunkResult
     from app.services.documents import LoadedFile
     from app.services.layouts import Layout
     from app.services.ports import SessionPort
@@ -59,6 +60,41 @@ class ChangesArrived(Message):
     changes: Changes
     wanted: bool = False
     """The user asked to see them now."""
+
+
+@dataclass
+class WorkspaceMoved(Message):
+    """Somebody changed files of the real workspace that a review is about."""
+
+
+@dataclass
+class CommentsArrived(Message):
+    """Every comment of the review."""
+
+    comments: tuple[Comment, ...]
+
+
+@dataclass
+class HunkRead(Message):
+    """What a hunk's lines become as it is decided now."""
+
+    path: str
+    hunk: str
+    result: HunkResult
+
+
+@dataclass
+class RequestRead(Message):
+    """What the agent would be asked for."""
+
+    request: ChangeRequest
+
+
+@dataclass
+class ConflictsArrived(Message):
+    """Where what is accepted meets what the user did meanwhile."""
+
+    conflicts: tuple[Conflict, ...]
 
 
 @dataclass

@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from app.protocol import HunkInfo
+from app.services.documents import key_of
 from snapshot.safe_text import safe_name
 from widgets.file_list import FileRow
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from app.protocol import Changes, FileChange, HunkInfo
+    from app.protocol import Changes, FileChange
 
 LETTERS = {
     "added": "A",
@@ -25,11 +27,16 @@ LETTERS = {
 }
 
 
-def file_row(change: FileChange, conflicts: Sequence[str] = ()) -> FileRow:
-    """Return the list's row for a changed file; `conflicts` are paths that no merge can write."""
+def file_row(
+    change: FileChange, conflicts: Sequence[str] = (), above: str = "", depth: int = 0
+) -> FileRow:
+    """Return the list's row for a changed file below the folder `above`.
+
+    `conflicts` are paths that no merge can write.
+    """
     return FileRow(
         key=change.path,
-        path=safe_name(change.path).text,
+        path=safe_name(change.path[len(above) :]).text,
         decision=change.decision,
         letter=LETTERS[change.kind],
         added=change.added,
@@ -40,25 +47,25 @@ def file_row(change: FileChange, conflicts: Sequence[str] = ()) -> FileRow:
         note=bool(change.note),
         merged=change.merged,
         conflict=change.path in conflicts,
+        viewed=change.viewed,
+        depth=depth,
     )
-
-
-FILE_ORDERS = ("risky first", "by path", "largest first")
-"""How the list of files can be ordered."""
-
-
-def in_order(files: Iterable[FileChange], order: str = FILE_ORDERS[0]) -> list[FileChange]:
-    """Return files as the list shows them; files of one rank stay as they came."""
-    if order == "by path":
-        return sorted(files, key=lambda file: file.path)
-    if order == "largest first":
-        return sorted(files, key=lambda file: -(file.added + file.removed))
-    return sorted(files, key=lambda file: not file.risk)
 
 
 def units_of(change: FileChange) -> list[HunkInfo]:
     """Return what can be decided in a file: aspects, then hunks."""
     return [h for h in change.hunks if h.aspect] + [h for h in change.hunks if not h.aspect]
+
+
+def is_open(unit: HunkInfo) -> bool:
+    """Tell whether something of a unit still waits for a decision, if only one line of it."""
+    return "o" in unit.marks if unit.marks else unit.decision == "open"
+
+
+def open_lines(unit: HunkInfo) -> tuple[int, ...]:
+    """Return the lines of a partly decided unit that are open; empty where it is open wholly."""
+    lines = tuple(index for index, letter in enumerate(unit.marks) if letter == "o")
+    return lines if len(lines) < len(unit.marks) else ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,24 +84,28 @@ class Progress:
 def progress_of(changes: Changes) -> Progress:
     """Count what is decided."""
     files = [file for file in changes.files if not file.note]
-    units = [unit.decision for file in files for unit in units_of(file) or (file,)]
-    done = [_decided(file) for file in files]
+    units = [
+        not is_open(unit) if isinstance(unit, HunkInfo) else unit.decision != "open"
+        for file in files
+        for unit in file.hunks or (file,)
+    ]
+    done = [is_decided(file) for file in files]
     return Progress(
         files=len(files),
         files_done=sum(done),
         units=len(units),
-        units_done=sum(decision != "open" for decision in units),
+        units_done=sum(units),
         risky=sum(bool(file.risk) for file in files),
         drift=sum(file.drift and not file.merged for file in files),
         merged=sum(file.merged for file in files),
     )
 
 
-def _decided(file: FileChange) -> bool:
-    units = units_of(file)
-    if not units:
+def is_decided(file: FileChange) -> bool:
+    """Tell whether nothing of a file waits for a decision."""
+    if not file.hunks:
         return file.decision != "open"
-    return all(unit.decision != "open" for unit in units)
+    return not any(is_open(unit) for unit in file.hunks)
 
 
 def open_units(
@@ -106,7 +117,7 @@ def open_units(
         for file in files
         if not file.note
         for index, unit in enumerate(units_of(file))
-        if unit.decision == "open" and (file.path, unit.id) not in taken
+        if is_open(unit) and (file.path, unit.id) not in taken
     ]
 
 
@@ -115,39 +126,59 @@ def next_open(
     path: str,
     unit: int,
     taken: frozenset[tuple[str, str]] = frozenset(),
+    direction: int = 1,
 ) -> tuple[str, int] | None:
-    """Return the next open unit after one, going on at the top after the end; None: all decided."""
-    places = open_units(files, taken)
+    """Return the open unit after one (before it with -1), round the ends; None: all decided."""
+    places = open_units(files, taken)[::direction]
     order = {file.path: position for position, file in enumerate(files)}
     here = (order.get(path, -1), unit)
-    later = [place for place in places if (order[place[0]], place[1]) > here]
-    found = later or places
+    found = [p for p in places if _is_after((order[p[0]], p[1]), here, direction)] or places
     return found[0] if found else None
 
 
-def safe_to_accept(changes: Changes) -> tuple[list[FileChange], list[FileChange]]:
+def _is_after(place: tuple[int, int], here: tuple[int, int], direction: int) -> bool:
+    return place > here if direction > 0 else place < here
+
+
+def safe_to_accept(files: Iterable[FileChange]) -> tuple[list[FileChange], list[FileChange]]:
     """Return files with something open that can be accepted unseen, and those held back."""
     open_files = [
-        file
-        for file in changes.files
-        if not file.note and any(unit.decision == "open" for unit in units_of(file))
+        file for file in files if not file.note and any(is_open(unit) for unit in file.hunks)
     ]
     return [f for f in open_files if f.tier != "held"], [f for f in open_files if f.tier == "held"]
 
 
+def news(shown: Changes | None, newer: Changes | None) -> int:
+    """Count the files that a newer generation has otherwise than the one that shows."""
+    if shown is None or newer is None:
+        return 0
+    before = {file.path: key_of(file) for file in shown.files}
+    now = {file.path: key_of(file) for file in newer.files}
+    return sum(before.get(path) != now.get(path) for path in before.keys() | now.keys())
+
+
+def refreshed(shown: Changes, newer: Changes) -> str:
+    """Return what to say after a refresh: what changed, and which decisions it cost."""
+    decided = {(f.path, u.id) for f in shown.files for u in f.hunks if u.decision != "open"}
+    there = {(f.path, u.id) for f in newer.files for u in f.hunks}
+    count, lost = news(shown, newer), len(decided - there)
+    text = f"{count} {'file' if count == 1 else 'files'} changed."
+    if lost:
+        text += f" {lost} decided {'hunk is' if lost == 1 else 'hunks are'} no longer the same."
+    kept = len(decided & there)
+    return f"{text} {kept} {'decision' if kept == 1 else 'decisions'} kept."
+
+
 def with_decisions(shown: Changes, newer: Changes) -> Changes:
     """Return the shown generation with the decisions of a newer one, where units are the same."""
-    known = {(file.path, unit.id): unit.decision for file in newer.files for unit in units_of(file)}
+    known = {(file.path, unit.id): unit for file in newer.files for unit in file.hunks}
     whole = {file.path: file for file in newer.files}
     files: list[FileChange] = []
     for file in shown.files:
-        hunks = [_redecided(h, known.get((file.path, h.id), h.decision)) for h in file.hunks]
+        hunks = [_redecided(h, known.get((file.path, h.id), h)) for h in file.hunks]
         now = whole.get(file.path, file)
-        files.append(
-            msgspec.structs.replace(
-                file, hunks=tuple(hunks), decision=now.decision, merged=now.merged
-            )
-        )
+        said = {"decision": now.decision, "merged": now.merged, "viewed": now.viewed}
+        files.append(msgspec.structs.replace(file, hunks=tuple(hunks), **said))
     return msgspec.structs.replace(
         shown,
         files=tuple(files),
@@ -156,5 +187,5 @@ def with_decisions(shown: Changes, newer: Changes) -> Changes:
     )
 
 
-def _redecided(unit: HunkInfo, decision: str) -> HunkInfo:
-    return msgspec.structs.replace(unit, decision=decision)
+def _redecided(unit: HunkInfo, newer: HunkInfo) -> HunkInfo:
+    return msgspec.structs.replace(unit, decision=newer.decision, marks=newer.marks)

@@ -25,7 +25,7 @@ def head_facts(
     conflicts: Sequence[str],
     glyphs: Glyphs,
     *,
-    pending: bool,
+    pending: int,
     words: bool = True,
 ) -> tuple[list[Fact], list[Fact]]:
     """Return whose changes these are, and how far the review is; `words` beside the signs."""
@@ -36,7 +36,9 @@ def head_facts(
         if info.state == "running" and info.agent_state == "working":
             left.append((f"  {glyphs.working} still working", "state-working"))
     if pending:
-        left.append((f"  {glyphs.stalled} changed since: R shows it", "warning*"))
+        noun = "file" if pending == 1 else "files"
+        text = f"  {glyphs.stalled} {pending} {noun} changed since: r shows it"
+        left.append((text, "warning*", "refresh"))
     if progress is None:
         return left, []
     right: list[Fact] = [
@@ -62,6 +64,7 @@ def file_facts(
     glyphs: Glyphs,
     *,
     conflict: bool = False,
+    no_space: bool = False,
 ) -> tuple[list[Fact], list[Fact]]:
     """Return the name of the file and what is decided in it."""
     if change is None:
@@ -76,12 +79,20 @@ def file_facts(
         left.append((f"  {word}", f"{tone}*"))
     if change.risk:
         left.append((f"  {glyphs.risky} {safe_name(change.risk).text}", "warning"))
+    if change.comments:
+        noun = "comment" if change.comments == 1 else "comments"
+        left.append((f"  {glyphs.comment} {change.comments} {noun}", "accent"))
     if conflict:
-        left.append((f"  {glyphs.drift} conflict: you changed the same lines", "error*"))
+        text = f"  {glyphs.drift} conflict: C solves it"
+        left.append((text, "error*", "conflicts"))
     elif change.merged:
         left.append((f"  {glyphs.merged} merged into your workspace", "success"))
     elif change.drift and not change.risk:
         left.append((f"  {glyphs.drift} you changed it too", "warning"))
+    if change.viewed:
+        left.append((f"  {glyphs.viewed} viewed", "muted", "viewed"))
+    if no_space:
+        left.append(("  white space ignored", "warning", "white_space"))
     right: list[Fact] = []
     for decision in ("accepted", "rejected", "mixed", "open"):
         count = sum(unit.decision == decision for unit in units)
@@ -92,9 +103,13 @@ def file_facts(
 
 
 def unit_facts(
-    units: Sequence[HunkInfo], index: int | None, at: int | None, glyphs: Glyphs
+    units: Sequence[HunkInfo],
+    index: int | None,
+    at: int | None,
+    glyphs: Glyphs,
+    chosen: int = 0,
 ) -> tuple[list[Fact], list[Fact]]:
-    """Return which hunk the cursor is on and the keys that decide it."""
+    """Return which hunk the cursor is on, or how many lines are chosen, and the keys for it."""
     if index is None or at is None:
         return [("  nothing to decide here", "muted")], []
     unit = units[index]
@@ -104,14 +119,39 @@ def unit_facts(
     left: list[Fact] = [
         (f" {sign} ", f"{TONES[unit.decision]}*"),
         (what, "foreground"),
-        (f"  {unit.decision}", TONES[unit.decision]),
+        (f"  {unit.decision}{_parts(unit)}", TONES[unit.decision]),
     ]
-    accept = "open again" if unit.decision == "accepted" else "accept"
-    reject = "open again" if unit.decision == "rejected" else "reject"
-    right: list[Fact] = [
-        ("space ", "accent*"),
-        (f"{accept}   ", "muted"),
-        ("x ", "accent*"),
-        (f"{reject} ", "muted"),
+    if unit.edited:
+        left.append(("  edited by you", "accent"))
+    if unit.rejected_before:
+        left.append((f"  {glyphs.stalled} rejected before", "warning*"))
+    if unit.reason:
+        left.append((f"  {safe_name(unit.reason).text}", "muted"))
+    if chosen:
+        noun = "line" if chosen == 1 else "lines"
+        left = [(f" {glyphs.cursor} ", "accent*"), (f"{chosen} {noun} chosen", "accent*")]
+    return left, _deciding("" if chosen else unit.decision, cancel=bool(chosen))
+
+
+def _parts(unit: HunkInfo) -> str:
+    """Return how the lines of a mixed hunk are decided."""
+    if unit.decision != "mixed":
+        return ""
+    words = {"a": "in", "r": "out", "o": "open"}
+    counts = [f"{unit.marks.count(letter)} {word}" for letter, word in words.items()]
+    return ": " + ", ".join(text for text in counts if not text.startswith("0 "))
+
+
+def _deciding(decision: str, *, cancel: bool) -> list[Fact]:
+    """Return the keys that decide; a click on them does the same."""
+    accept = "open again" if decision == "accepted" else "accept"
+    reject = "open again" if decision == "rejected" else "reject"
+    facts: list[Fact] = [
+        ("space ", "accent*", "accept"),
+        (f"{accept}   ", "muted", "accept"),
+        ("x ", "accent*", "reject"),
+        (f"{reject} ", "muted", "reject"),
     ]
-    return left, right
+    if cancel:
+        facts += [("  esc ", "accent*", "dismiss_notice"), ("all ", "muted", "dismiss_notice")]
+    return facts

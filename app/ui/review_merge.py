@@ -82,7 +82,7 @@ class MergeKeys(WorkScreen):
         elif self.last_merge is not None:
             count = len(self.last_merge.written)
             noun = "file" if count == 1 else "files"
-            self.say(f"Merged {count} {noun} into the workspace.", "t takes the merge back", "done")
+            self.say(f"Merged {count} {noun} into the workspace.", "T takes the merge back", "done")
 
     def action_take_back(self) -> None:
         """Undo the last merge, after a question in numbers."""

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, ClassVar
 from textual import on
 from textual.containers import Horizontal, Vertical
 
-from app.ui.review_decide import ReviewDecide
-from app.ui.review_facts import FILE_ORDERS, next_open, units_of
+from app.ui.review_conflicts import ReviewConflicts
+from app.ui.review_facts import next_open, units_of
 from app.ui.review_keys import REVIEW_BINDINGS
 from widgets.diff_pane import DiffPane
 from widgets.file_list import FileList
@@ -25,7 +25,7 @@ NARROW = 100
 """Below this width the list of files and the diff take turns."""
 
 
-class ReviewScreen(ReviewDecide):
+class ReviewScreen(ReviewConflicts):
     """The changes of one session: what is where, and the keys that move in it."""
 
     AUTO_FOCUS = "DiffPane"
@@ -62,24 +62,25 @@ class ReviewScreen(ReviewDecide):
         """Say which hunk the cursor is on."""
         self.show_place()
 
+    @on(InfoLine.Pressed)
+    async def press_fact(self, message: InfoLine.Pressed) -> None:
+        """Do what a clicked fact says."""
+        await self.run_action(message.action)
+
     @on(LineList.Moved, "#files")
     def follow_files(self, message: LineList.Moved) -> None:
-        """Show the file under the cursor of the list."""
-        self.open_file(message.key)
+        """Show the file under the cursor of the list; a folder leaves the one that shows."""
+        if message.key in self.by_path:
+            self.open_file(message.key)
 
     @on(LineList.Chosen, "#files")
     def enter_file(self, message: LineList.Chosen) -> None:
-        """Go into the file."""
-        self.open_file(message.key)
-        self.leave_files()
-
-    @on(FileList.SortWanted)
-    def sort_files(self) -> None:
-        """List the files in the next order."""
-        self.order = FILE_ORDERS[(FILE_ORDERS.index(self.order) + 1) % len(FILE_ORDERS)]
-        if self.changes is not None:
-            self.keep(self.changes)
-            self.show_changes()
+        """Go into the file; a folder is closed or opened."""
+        if message.key in self.by_path:
+            self.open_file(message.key)
+            self.leave_files()
+        else:
+            self.fold(FileList.FoldWanted(message.key, message.key not in self.closed))
 
     def leave_files(self) -> None:
         """Go back from the list of files to the diff."""
@@ -111,26 +112,55 @@ class ReviewScreen(ReviewDecide):
 
     def action_file(self, step: int) -> None:
         """Go to the next or previous file."""
-        paths = [file.path for file in self.shown_files]
+        files = self.listed
+        paths = [file.path for file in files]
         if self.path not in paths:
             return
         position = paths.index(self.path) + step
         if 0 <= position < len(paths):
-            change = self.shown_files[position]
+            change = files[position]
             self.open_file(change.path, 0 if step > 0 else len(units_of(change)) - 1)
         else:
             self.say("This is the last file." if step > 0 else "This is the first file.")
 
-    def action_next_open(self) -> None:
-        """Go to the next thing that is undecided, in this file or a later one."""
+    def action_next_open(self, direction: int) -> None:
+        """Go to the next or previous open thing; after a search, to a place of the text."""
+        if self.pane.find:
+            self.go_to_found(direction)
+            return
         index = self.unit_index()
-        place = next_open(self.shown_files, self.path, -1 if index is None else index, self.taken)
+        at = -1 if index is None else index
+        place = next_open(self.shown_files, self.path, at, self.taken, direction)
         if place is None:
             self.say("Everything is decided.", "M merges what is accepted", "done")
         elif place[0] == self.path:
             self.go_to_unit(place[1])
         else:
             self.open_file(*place)
+
+    def action_dismiss_notice(self) -> None:
+        """End the choice of lines, then the search, then close the notice."""
+        if self.pane.choice_start is not None:
+            self.pane.choose(None)
+        elif self.pane.find:
+            self.pane.set_find("")
+        elif self.notice is None and (self.text_filter or self.state_filter != "all"):
+            self.text_filter, self.state_filter = "", "all"
+            self.show_list()
+        else:
+            super().action_dismiss_notice()
+
+    def action_copy(self) -> None:
+        """Copy the chosen lines, or what the hunk under the cursor becomes."""
+        pane, unit = self.pane, self.pane.current_unit
+        if pane.document is None or unit is None:
+            return
+        rows = pane.chosen_rows or pane.rows_of_unit(unit)
+        text = pane.text_of(rows)
+        if text:
+            self.cloche.copy_to_clipboard(text.encode("utf-8", "replace").decode())
+            count = text.count("\n") + 1
+            self.say(f"Copied {count} {'line' if count == 1 else 'lines'}.", "", "done")
 
     def action_split(self) -> None:
         """Show both sides beside each other, or one after the other."""
@@ -139,8 +169,12 @@ class ReviewScreen(ReviewDecide):
 
     def action_wrap(self) -> None:
         """Wrap long lines, or not."""
-        if not self.pane.set_wrap(not self.pane.wrap_lines):
-            self.say("This file has too many lines to wrap.", "h and l scroll to the side")
+        self.pane.set_wrap(not self.pane.wrap_lines)
+
+    def action_white_space(self) -> None:
+        """Show changes of white space alone, or not."""
+        self.pane.set_no_space(not self.pane.no_space)
+        self.show_place()
 
     def action_leave(self) -> None:
         """Go back to the fleet; decisions are kept."""
@@ -150,34 +184,48 @@ class ReviewScreen(ReviewDecide):
 
     def action_find(self) -> None:
         """Find a text in the file, or filter the list of files when that has the focus."""
-        self.filtering = self.files.has_focus
-        self.query_one(LineBar).open("filter files" if self.filtering else "find", "")
+        if self.files.has_focus:
+            self.action_find_in_list()
+        else:
+            self.query_one(LineBar).open("find", "")
+
+    def action_find_in_list(self) -> None:
+        """Filter the list by words of paths; a word after ! must not be there."""
+        self.filtering = True
+        self.query_one(LineBar).open("filter files", self.text_filter)
 
     @on(LineBar.Changed)
     def apply_find(self, message: LineBar.Changed) -> None:
         """Show what was found as it is typed."""
         if self.filtering:
-            self.show_changes()
+            self.show_list()
             return
         self.pane.set_find(message.text)
         found = bool(message.text) and self.pane.find_next(here=True)
-        self.query_one(LineBar).tell("" if found or not message.text else "not in this file")
+        none = "" if found or not message.text else "not in this file"
+        self.query_one(LineBar).tell(none)
 
     @on(LineBar.Stepped)
     def step_find(self, message: LineBar.Stepped) -> None:
-        """Go to the next place; in a filter, into the file."""
-        if self.filtering:
+        """Go to the next place; `enter` is through with typing and keeps the marks."""
+        if self.filtering or (message.entered and self.pane.find):
             self.query_one(LineBar).close(accepted=True)
         else:
             self.pane.find_next(message.direction)
 
     @on(LineBar.Closed)
-    def end_find(self) -> None:
-        """Show everything again."""
+    def end_find(self, message: LineBar.Closed) -> None:
+        """Show everything again; with `enter` the text stays marked, for `n` and `N`."""
         if self.filtering:
             self.filtering = False
-            self.show_changes()
+            self.text_filter = message.text.strip() if message.accepted else ""
+            self.show_list()
             self.set_focus(self.files)
-        else:
+            return
+        self.set_focus(self.pane)
+        if not message.accepted:
             self.pane.set_find("")
-            self.set_focus(self.pane)
+
+    def go_to_found(self, direction: int) -> None:
+        """Go to another place of the text, on into other files."""
+        self.pane.find_next(direction)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from textual import on
@@ -15,13 +16,15 @@ from app.ui.messages import (
     SessionEvent,
     SpansArrived,
     TaskFailed,
+    WorkspaceMoved,
 )
-from app.ui.review_facts import file_row, progress_of, with_decisions
+from app.ui.review_facts import news, progress_of, refreshed, with_decisions
 from app.ui.review_lines import file_facts, head_facts, unit_facts
-from app.ui.review_work import ReviewWork
+from app.ui.review_list import ReviewList
+from app.wire_text import text_path
+from snapshot.safe_text import safe_name
 from widgets.diff_pane import SPLIT_FROM
 from widgets.info_line import InfoLine
-from widgets.line_bar import LineBar
 from widgets.placard import Placard
 
 if TYPE_CHECKING:
@@ -31,7 +34,7 @@ if TYPE_CHECKING:
 
     from app.protocol import SessionInfo
     from app.services.documents import LoadedFile
-    from widgets.diff_model import Layout
+    from widgets.diff_model import Layout, Side
 
 WORDS_FROM = 100
 """Width from which on the signs of the first line have words beside them."""
@@ -40,11 +43,8 @@ KEPT_FILES = 16
 """How many loaded files are kept."""
 
 
-class ReviewView(ReviewWork):
+class ReviewView(ReviewList):
     """Handlers of what the workers gathered; they alone change what is shown."""
-
-    filtering = False
-    """The line above the keys filters the list of files."""
 
     @on(SessionEvent)
     def see_event(self, message: SessionEvent) -> None:
@@ -60,13 +60,52 @@ class ReviewView(ReviewWork):
         newer = message.changes
         self.taken -= self.recorded
         self.recorded = frozenset()
-        if self.changes is None or message.wanted or newer.generation == self.changes.generation:
+        shown = self.changes
+        if shown is None or message.wanted or newer.generation == shown.generation:
             self.pending = None
             self.keep(newer)
         else:
             self.pending = newer
-            self.keep(with_decisions(self.changes, newer))
+            self.keep(with_decisions(shown, newer))
         self.show_changes()
+        self.watch_drift()
+        self.look_for_conflicts()
+        if message.wanted and shown is not None and shown.generation != newer.generation:
+            self.say(refreshed(shown, newer), "n goes to what is open", "done")
+
+    def look_for_conflicts(self) -> None:
+        """Find out whether what is accepted fits what the user did; `ReviewConflicts` does."""
+
+    def show_comments(self) -> None:
+        """Mark the lines of the file that comments are about."""
+        if self.loaded is None:
+            return
+        review = self.loaded.review
+        marks: dict[tuple[Side, int], str] = {}
+        for comment in self.comments:
+            if comment.path == self.path and comment.start and not comment.outdated:
+                lines = range(comment.start, max(comment.start, comment.end) + 1)
+                text = safe_name(" ".join(comment.text.split())).text
+                marks |= {(comment.side, review.line_index(comment.side, n)): text for n in lines}
+        self.pane.set_remarks(marks)
+
+    def watch_drift(self) -> None:
+        """Watch the real files that this review is about, once for each set of their folders."""
+        if self.info is None or self.changes is None:
+            return
+        from app.services.drift import folders_of
+
+        paths = [file.old_path or file.path for file in self.changes.files]
+        folders = folders_of(Path(text_path(self.info.workspace)), paths)
+        if folders != self.watched:
+            self.watched = folders
+            names = frozenset(part for path in paths for part in path.split("/"))
+            self.watch_workspace(folders, names)
+
+    @on(WorkspaceMoved)
+    def see_drift(self) -> None:
+        """Ask which files are no longer what the snapshot held."""
+        self.stale.set()
 
     @on(FileLoaded)
     def take_file(self, message: FileLoaded) -> None:
@@ -119,7 +158,7 @@ class ReviewView(ReviewWork):
             progress,
             self.conflicts,
             self.glyphs,
-            pending=self.pending is not None,
+            pending=news(self.changes, self.pending),
             words=self.size.width >= WORDS_FROM,
         )
         self.query_one("#head", InfoLine).show(left, right)
@@ -131,21 +170,15 @@ class ReviewView(ReviewWork):
 
     def show_changes(self) -> None:
         """Show files and decisions as they are now."""
-        line = self.query_one(LineBar)
-        needle = line.text.lower() if line.is_open and self.filtering else ""
-        rows = [file_row(file, self.conflicts) for file in self.shown_files]
-        self.files.empty = "no file holds that" if needle else ""
-        self.files.set_items([row for row in rows if needle in row.path.lower()])
-        title = [(" FILES", "muted*")]
-        self.query_one("#files-title", InfoLine).show(title, [(f"{self.order} ", "muted")])
+        self.show_list()
         self.show_head()
         self._show_nothing(not self.shown_files)
         if self.change is None and self.shown_files:
             self.open_file(self.shown_files[0].path)
-        elif self.change is not None:
-            self.files.select(self.path)
-            if self.loaded is None or self.loaded.key != key_of(self.change):
-                self.open_file(self.path)
+        elif self.change is not None and (
+            self.loaded is None or self.loaded.key != key_of(self.change)
+        ):
+            self.open_file(self.path)
         self.show_decisions()
 
     def _show_nothing(self, nothing: bool) -> None:
@@ -161,25 +194,34 @@ class ReviewView(ReviewWork):
     def show_decisions(self) -> None:
         """Show what was decided in the file that is shown."""
         if self.loaded is not None:
-            known = {unit.id: unit.decision for unit in self.units}
-            self.pane.set_decisions([known.get(unit, "open") for unit in self.loaded.units])
+            known = {unit.id: (unit.decision, unit.marks) for unit in self.units}
+            found = [known.get(unit, ("open", "")) for unit in self.loaded.units]
+            self.pane.set_decisions([word for word, _ in found], [marks for _, marks in found])
         self.show_place()
 
     def show_place(self) -> None:
         """Show which file and which hunk the cursor is on."""
         left, right = file_facts(
-            self.change, self.units, self.glyphs, conflict=self.path in self.conflicts
+            self.change,
+            self.units,
+            self.glyphs,
+            conflict=self.path in self.conflicts,
+            no_space=self.pane.no_space,
         )
         self.query_one("#file", InfoLine).show(left, right)
         at = self.pane.current_unit
-        left, right = unit_facts(self.units, self.unit_index(), at, self.glyphs)
+        chosen = sum(max(1, len(lines.changes)) for lines in self.pane.chosen())
+        left, right = unit_facts(self.units, self.unit_index(), at, self.glyphs, chosen)
+        remark = self.pane.remark_at(self.pane.cursor)
+        if remark:
+            left = [*left, (f"  {self.glyphs.comment} {remark}", "accent")]
         self.query_one("#unit", InfoLine).show(left, right)
 
     def open_file(self, path: str, unit: int | None = None) -> None:
         """Show a file, with the cursor on one of its units."""
         self.path = path
         self.goal = unit
-        self.files.select(path)
+        self.reveal(path)
         change = self.change
         if change is None or self.session is None:
             return
@@ -192,13 +234,18 @@ class ReviewView(ReviewWork):
     def show_file(self, loaded: LoadedFile) -> None:
         """Show a loaded file."""
         if self.loaded is not loaded:
+            same = self.loaded is not None and self.loaded.path == loaded.path
             self.loaded = loaded
             self.choose_layout()
+            place = self.pane.place_of_cursor() if same else None
             self.pane.show(loaded.document)
+            if place is not None:
+                self.pane.go_to_place(place)
             self.colour(loaded)
         if self.goal is not None:
             self.go_to_unit(self.goal)
         self.goal = None
+        self.show_comments()
         self.show_decisions()
 
     def go_to_unit(self, unit: int) -> None:

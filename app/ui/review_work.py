@@ -13,6 +13,7 @@ from app.services.documents import load_file
 from app.ui.failures import told
 from app.ui.messages import (
     ChangesArrived,
+    CommentsArrived,
     DecisionFailed,
     DecisionRecorded,
     FileLoaded,
@@ -20,16 +21,20 @@ from app.ui.messages import (
     SessionOpened,
     SpansArrived,
     TaskFailed,
+    WorkspaceMoved,
 )
-from app.ui.review_facts import FILE_ORDERS, in_order, units_of
+from app.ui.review_facts import units_of
 from app.ui.review_merge import MergeKeys
+from app.ui.review_tree import FILE_ORDERS, in_order
 from widgets.diff_pane import DiffPane
 from widgets.file_list import FileList
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from app.protocol import Changes, Decide, FileChange, HunkInfo, SessionInfo
+    from app.protocol_review import Comment
     from app.services.documents import LoadedFile
     from app.services.ports import SessionPort
     from themes.glyphs import Glyphs
@@ -62,6 +67,9 @@ class ReviewWork(MergeKeys):
         self.stale = asyncio.Event()
         self.in_turn = asyncio.Lock()
         self.refresh_wanted = False
+        self.comments: tuple[Comment, ...] = ()
+        self.watched: frozenset[Path] = frozenset()
+        """Folders of the real workspace that are watched."""
 
     async def on_unmount(self) -> None:
         """End the connection; decisions are kept by the keeper."""
@@ -133,6 +141,16 @@ class ReviewWork(MergeKeys):
         except self.cloche.failures as error:
             self.post_message(TaskFailed(*told(error)))
 
+    @work(group="drift", exclusive=True, exit_on_error=False)
+    async def watch_workspace(self, folders: frozenset[Path], names: frozenset[str]) -> None:
+        """Say each time that one of the files changes in the real workspace."""
+        from app.services.drift import moves
+
+        async with aclosing(moves(folders)) as news:
+            async for changed in news:
+                if changed & names:
+                    self.post_message(WorkspaceMoved())
+
     @work(group="changes", exclusive=True, exit_on_error=False)
     async def read_changes(self, session: SessionPort) -> None:
         """Read the changes each time that they are known to be stale."""
@@ -142,6 +160,7 @@ class ReviewWork(MergeKeys):
             refresh, self.refresh_wanted = self.refresh_wanted, False
             try:
                 self.post_message(ChangesArrived(await session.changes(refresh=refresh), refresh))
+                self.post_message(CommentsArrived(tuple(await session.comments())))
             except self.cloche.failures as error:
                 self.post_message(TaskFailed(*told(error)))
 

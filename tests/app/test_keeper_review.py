@@ -369,3 +369,24 @@ async def test_merges_in_force_are_known_also_to_the_next_keeper(bench: Bench) -
     assert [file.path for file in changes.files if file.merged] == ["a.txt"]
     bench.desk.undo(first.merge)
     assert bench.desk.changes().last_merge == ""
+
+
+async def test_a_viewed_mark_outlives_the_keeper_and_not_a_change(bench: Bench) -> None:
+    edited(bench)
+    await bench.take()
+    bench.desk.view("a.txt", viewed=True)
+    bench.desk.view("tool.sh", viewed=True)
+    bench.desk.view("tool.sh", viewed=False)
+    bench.desk.close()
+    bench.open()
+    await bench.take()
+    assert viewed(bench) == ["a.txt"]
+    bench.guest.put(b"a.txt", b"other\n")
+    await bench.take()
+    assert viewed(bench) == []
+    with pytest.raises(AppError):
+        bench.desk.view("never.txt", viewed=True)
+
+
+def viewed(bench: Bench) -> list[str]:
+    return [file.path for file in bench.desk.changes().files if file.viewed]

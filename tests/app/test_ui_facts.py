@@ -127,11 +127,11 @@ def test_progress_counts_what_can_be_decided() -> None:
 
 
 def test_safe_leaves_out_risky_and_decided_files() -> None:
-    safe, risky = safe_to_accept(Changes("s", 1, tuple(FILES)))
+    safe, risky = safe_to_accept(FILES)
     assert [file.path for file in safe] == ["a"]
     assert [file.path for file in risky] == ["c"]
     built = msgspec.structs.replace(FILES[2], tier="warned")
-    assert safe_to_accept(Changes("s", 1, (built,))) == ([built], [])
+    assert safe_to_accept([built]) == ([built], [])
 
 
 def test_decisions_of_a_newer_generation_fit_units_that_are_the_same() -> None:
@@ -144,7 +144,7 @@ def test_decisions_of_a_newer_generation_fit_units_that_are_the_same() -> None:
 
 def test_the_file_line_names_risk_and_what_is_decided() -> None:
     left, right = file_facts(FILES[2], list(FILES[2].hunks), UNICODE)
-    assert any("runs" in text for text, _ in left)
+    assert any("runs" in fact[0] for fact in left)
     assert right[0] == ("  ○ 1 open", "muted")
 
 

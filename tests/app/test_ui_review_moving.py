@@ -20,6 +20,11 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
 
+def paths_of(review: Review) -> list[str]:
+    """Return the files that the list shows."""
+    return [row.key for row in review.screen.files.items if not row.folder]
+
+
 @pytest.fixture
 async def review() -> AsyncGenerator[Review]:
     """Return an open review of every kind of change."""
@@ -32,7 +37,7 @@ async def test_hunks_and_files_are_walked_through(review: Review) -> None:
     await review.keys("right_square_bracket")
     assert "hunk 2 of 4" in review.line("unit")
     await review.keys("left_square_bracket", "left_square_bracket")
-    assert review.screen.path == "logo.png"
+    assert review.screen.path == ".github/workflows/ci.yml"
     await review.keys("right_curly_bracket")
     assert review.screen.path == TOKENIZER
     await review.keys("right_curly_bracket")
@@ -84,12 +89,12 @@ async def test_a_file_with_one_side_is_not_split(review: Review) -> None:
 
 
 async def test_the_list_of_files_can_be_hidden(review: Review) -> None:
-    await review.keys("f")
+    await review.keys("t")
     assert not review.screen.query_one("#side").display
     await review.keys("tab")
     assert review.screen.query_one("#side").display
     assert review.screen.files.has_focus
-    await review.keys("f")
+    await review.keys("t")
     assert review.screen.pane.has_focus
 
 
@@ -106,13 +111,13 @@ async def test_wrapping_and_scrolling_to_the_side(review: Review) -> None:
     assert not pane.wrap_lines
 
 
-async def test_folds_open_by_enter_and_the_whole_file_by_o(review: Review) -> None:
+async def test_folds_open_by_enter_and_the_whole_file_by_z(review: Review) -> None:
     await review.open(TOKENIZER)
     pane = review.screen.pane
     before = pane.total_rows
     await review.keys("g", "enter")
     assert pane.total_rows > before
-    await review.keys("o")
+    await review.keys("Z")
     assert pane.document is not None
     rows = pane.document.rows.rows(0, pane.total_rows)
     assert all(row.kind != "fold" for row in rows)
@@ -125,7 +130,7 @@ async def test_find_marks_and_walks(review: Review) -> None:
     pane = review.screen.pane
     assert pane.find == "quote"
     first = pane.cursor
-    await review.keys("enter")
+    await review.keys("down")
     assert pane.cursor > first
     await review.keys("up")
     assert pane.cursor == first
@@ -136,12 +141,62 @@ async def test_find_marks_and_walks(review: Review) -> None:
     assert pane.has_focus
 
 
+async def test_after_enter_n_walks_through_what_was_found_and_escape_ends_it(
+    review: Review,
+) -> None:
+    await review.open(TOKENIZER)
+    pane = review.screen.pane
+    await review.keys("slash", *"quote", "enter")
+    assert pane.has_focus
+    first = pane.cursor
+    await review.keys("n")
+    second = pane.cursor
+    assert second > first
+    await review.keys("N")
+    assert pane.cursor == first
+    await review.keys("escape")
+    assert pane.find == ""
+    await review.keys("n")
+    assert "hunk 2 of 4" in review.line("unit")
+    await review.keys("N")
+    assert "hunk 1 of 4" in review.line("unit")
+
+
+async def test_what_is_folded_away_is_found_and_shown(review: Review) -> None:
+    await review.open(TOKENIZER)
+    pane = review.screen.pane
+    before = pane.total_rows
+    await review.keys("slash", *"isspace", "enter")
+    assert pane.total_rows > before
+    assert "isspace" in pane.row_strip(pane.cursor).text
+
+
+async def test_context_grows_and_shrinks_and_the_line_stays(review: Review) -> None:
+    await review.open(TOKENIZER)
+    pane = review.screen.pane
+    before, top = pane.total_rows, pane.scroll_offset.y
+    line, offset = pane.row_at(pane.cursor), pane.cursor - top
+    await review.keys("greater_than_sign")
+    assert pane.total_rows > before
+    assert pane.row_at(pane.cursor) == line
+    await review.keys("less_than_sign", "less_than_sign", "less_than_sign")
+    assert pane.total_rows < before
+    assert pane.row_at(pane.cursor) == line
+    assert pane.cursor - pane.scroll_offset.y <= offset
+
+
 async def test_a_filter_in_the_list_of_files(review: Review) -> None:
     await review.keys("tab", "slash", *"docs")
-    assert [row.key for row in review.screen.files.items] == ["docs/old.md", "docs/guide.md"]
+    assert paths_of(review) == ["docs/old.md", "docs/guide.md"]
     await review.keys("escape")
-    assert len(review.screen.files.items) == 12
+    assert len(paths_of(review)) == 12
     assert review.screen.files.has_focus
+    await review.keys("slash", *"docs !old", "enter")
+    assert "docs/guide.md" in paths_of(review)
+    assert "docs/old.md" not in paths_of(review)
+    assert "/docs !old" in review.line("files-title")
+    await review.keys("escape")
+    assert len(paths_of(review)) == 12
 
 
 async def test_decisions_of_somebody_else_arrive(review: Review) -> None:
@@ -161,7 +216,7 @@ async def test_a_newer_generation_waits_until_it_is_asked_for(review: Review) ->
     assert "late.txt" not in [row.key for row in review.screen.files.items]
     await review.keys("space")
     assert review.decisions()[:2] == ["accepted", "accepted"]
-    await review.keys("R")
+    await review.keys("r")
     assert keeper.refreshed == 1
     assert "late.txt" in [row.key for row in review.screen.files.items]
     assert "changed since" not in review.line("head")
@@ -180,11 +235,11 @@ async def test_leaving_keeps_decisions_and_coming_back_shows_them(review: Review
 async def test_an_agent_that_changed_nothing() -> None:
     async for review in opened_review([]):
         assert review.screen.query_one("#empty").display
-        await review.keys("space", "x", "n", "A", "D", "plus", "u", "M", "slash", "escape", "R")
+        await review.keys("space", "x", "n", "A", "D", "plus", "u", "M", "slash", "escape", "r")
         assert review.app.screen is review.screen
         review.keeper.generation = 2
         review.keeper.files.append(FakeFile("first.txt", None, b"x\n"))
-        await review.keys("R")
+        await review.keys("r")
         assert review.screen.path == "first.txt"
         assert review.screen.pane.display
 
@@ -199,7 +254,7 @@ async def test_a_keeper_that_cannot_be_reached_is_an_error_with_a_fix() -> None:
         assert isinstance(screen, ReviewScreen)
         assert screen.notice is not None
         assert screen.notice.hint == "cloche doctor"
-        await press(pilot, "space", "M", "R", "u", "q")
+        await press(pilot, "space", "M", "r", "u", "q")
         assert isinstance(app.screen, FleetScreen)
 
 
@@ -212,7 +267,7 @@ async def test_80_by_24_shows_the_diff_and_tab_the_files() -> None:
         assert not review.screen.query_one("#main").display
         await review.keys("j", "enter")
         assert review.screen.query_one("#main").display
-        assert review.screen.path == "bin/run.sh"
+        assert review.screen.path == "logo.png"
 
 
 async def test_every_file_is_shown_printable(review: Review) -> None:
@@ -220,7 +275,7 @@ async def test_every_file_is_shown_printable(review: Review) -> None:
         "e\x1b]52;c;x\x07vil\u202e.py", b"ok\n", "x = 1 # \x1b[2J\u202e hidden\x9b\n".encode()
     )
     review.keeper.files.append(evil)
-    await review.keys("R")
+    await review.keys("r")
     await review.open(evil.path)
     shown = screen_text(review.pilot)
     assert "vil" in shown

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from app.errors import AppError
+from app.protocol_review import Conflict, ConflictChoice
 from app.ui.review_screen import ReviewScreen
 from app.ui.work_screen import WorkScreen
 from tests.doubles import scenes
@@ -73,6 +74,54 @@ def test_review_unified_and_split_by_key(snap_compare: Compare, size: str) -> No
     async def before(pilot: Pilot[None]) -> None:
         await in_review(pilot)
         await press(pilot, "s", "w")
+
+    app, _, _ = workstation()
+    assert snap_compare(app, terminal_size=SIZES[size], run_before=before)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_review_of_lines(snap_compare: Compare, size: str) -> None:
+    async def before(pilot: Pilot[None]) -> None:
+        await in_review(pilot)
+        await press(pilot, "v", "space", "v", "j", "j", "m")
+
+    app, _, _ = workstation()
+    assert snap_compare(app, terminal_size=SIZES[size], run_before=before)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_review_conflict(snap_compare: Compare, size: str) -> None:
+    sides = (b"def scan(self):\n", b"def scan(self, text):\n", b"def scan(self, quote):\n")
+    keepers = scenes.sessions()
+    choices: tuple[ConflictChoice, ...] = ("yours", "agent", "both", "base", "text")
+    keepers[0].disputes = [
+        Conflict("src/tokenizer.py", name, "lines", "both changed these lines", 18, *sides, choices)
+        for name in ("k1", "k2")
+    ]
+
+    async def before(pilot: Pilot[None]) -> None:
+        await in_review(pilot)
+        await press(pilot, "C", "2")
+
+    app, _, _ = workstation(keepers)
+    assert snap_compare(app, terminal_size=SIZES[size], run_before=before)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_review_comment(snap_compare: Compare, size: str) -> None:
+    async def before(pilot: Pilot[None]) -> None:
+        await in_review(pilot)
+        await press(pilot, "c", *"Why so?", "ctrl+s", "j", "c", *"And here?")
+
+    app, _, _ = workstation()
+    assert snap_compare(app, terminal_size=SIZES[size], run_before=before)
+
+
+@pytest.mark.parametrize("size", ["80x24", "120x40"])
+def test_review_list_of_files(snap_compare: Compare, size: str) -> None:
+    async def before(pilot: Pilot[None]) -> None:
+        await in_review(pilot)
+        await press(pilot, "m", "tab", "k")
 
     app, _, _ = workstation()
     assert snap_compare(app, terminal_size=SIZES[size], run_before=before)

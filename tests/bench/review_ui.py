@@ -144,7 +144,7 @@ async def long_review(steps: int) -> dict[str, object]:
         await settle(pilot)
         await note("expand", key("enter"), 1)
         await note("split", key("s", "s"), 6)
-        await note("unfold_all", key("o", "o"), 1)
+        await note("unfold_all", key("Z", "Z"), 1)
         await note("row_unfolded", key("j", "j"))
         await note("page_unfolded", key("pagedown"))
         await note("next_hunk_unfolded", key("right_square_bracket", "]"))
@@ -164,7 +164,7 @@ async def short_wrapped(steps: int) -> dict[str, object]:
     app, _, _ = workstation(keepers)
     async with app.run_test(size=SIZE) as pilot:
         await opened(pilot)
-        app.post_message(events.Key("o", "o"))
+        app.post_message(events.Key("Z", "Z"))
         await settle(pilot)
         wrap = await measured(pilot, 2, lambda: app.post_message(events.Key("w", "w")))
         app.post_message(events.Key("w", "w"))

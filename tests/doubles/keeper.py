@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import zlib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -64,8 +65,8 @@ class FakeFile:
             old_path=os.fsencode(self.old_path) if self.old_path else None,
             mode="" if self.agent is None else self.mode,
             old_mode="" if self.base is None else self.old_mode,
-            base="" if self.base is None else f"b:{self.path}",
-            agent="" if self.agent is None else f"a:{self.path}",
+            base="" if self.base is None else f"b{zlib.crc32(self.base)}:{self.path}",
+            agent="" if self.agent is None else f"a{zlib.crc32(self.agent)}:{self.path}",
             note=self.note,
         )
         return FileReview(file, self.base, self.agent)
@@ -146,6 +147,8 @@ class FakeSession:
         self.asked: list[tuple[str, tuple[str, ...]]] = []
         self.answered: list[tuple[str, Answer, bool]] = []
         self.reloads = 0
+        self.reads = 0
+        self.viewed: dict[str, bytes | None] = {}
 
     def publish(self, kind: str) -> None:
         """Tell every subscriber that something happened."""
@@ -188,6 +191,7 @@ class FakeSession:
 
     async def changes(self, *, refresh: bool = False) -> Changes:
         """Return the changes with what was decided."""
+        self.reads += 1
         self.refreshed += refresh
         files = tuple(self._change(file) for file in self.files)
         done = [merge for merge in self.merges if merge.merge not in self.undone]
@@ -235,6 +239,7 @@ class FakeSession:
             ),
             hunks=tuple(hunks),
             comments=sum(comment.path == file.path for comment in self.remarks),
+            viewed=file.path in self.viewed and self.viewed[file.path] == file.agent is not None,
         )
 
     async def decide(self, decisions: Sequence[Decide]) -> None:
@@ -245,8 +250,19 @@ class FakeSession:
         marks: list[Mark] = []
         for decision in decisions:
             file = next(file for file in self.files if file.path == decision.path)
-            marks += file.review().decide(decision.decision, decision.hunks)
+            review = file.review()
+            if decision.lines and len(decision.hunks) == 1:
+                lines = (decision.decision, decision.hunks[0], decision.lines)
+                marks.append(review.decide_lines(self.decisions, *lines))
+            else:
+                marks += review.decide(decision.decision, decision.hunks)
         self.decisions.record(marks)
+        self.publish("decisions")
+
+    async def view(self, path: str, *, viewed: bool) -> None:
+        """Mark a file as viewed, or not."""
+        file = next(file for file in self.files if file.path == path)
+        self.viewed[path] = file.agent if viewed else None
         self.publish("decisions")
 
     async def undo_decision(self) -> None:
@@ -305,7 +321,8 @@ class FakeSession:
 
     async def conflicts(self, path: str = "") -> list[Conflict]:
         """Return what a test put there."""
-        return [one for one in self.disputes if path in ("", one.path)]
+        whole = [Conflict(p, f"w{p}", "whole", "you changed it too") for p in self.clashing]
+        return [one for one in (*self.disputes, *whole) if path in ("", one.path)]
 
     async def resolve(self, request: Resolve) -> None:
         """Choose."""
@@ -373,7 +390,7 @@ class FakeSession:
         """Return one side of a file."""
         side, _, path = digest.partition(":")
         file = next(file for file in self.files if file.path == path)
-        content = file.base if side == "b" else file.agent
+        content = file.base if side[0] == "b" else file.agent
         assert content is not None
         return content
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from app.ui.review_screen import ReviewScreen
 from tests.doubles.pilots import press, settle, until
 from tests.doubles.scenes import changed_files, sessions, workstation
@@ -11,6 +13,7 @@ from widgets.info_line import InfoLine
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
+    from pathlib import Path
 
     from textual.pilot import Pilot
 
@@ -65,10 +68,15 @@ class Review:
 
 
 async def opened_review(
-    files: list[FakeFile] | None = None, size: tuple[int, int] = SIZE
+    files: list[FakeFile] | None = None,
+    size: tuple[int, int] = SIZE,
+    workspace: Path | None = None,
 ) -> AsyncGenerator[Review]:
     keepers = sessions()
     keepers[0].files = changed_files() if files is None else files
+    if workspace is not None:
+        info = keepers[0].info_value
+        keepers[0].info_value = msgspec.structs.replace(info, workspace=str(workspace))
     app, _, _ = workstation(keepers)
     async with app.run_test(size=size) as pilot:
         await settle(pilot)

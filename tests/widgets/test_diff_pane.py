@@ -13,6 +13,7 @@ from app.services.documents import build
 from tests.doubles.pilots import settle
 from themes.glyphs import ASCII, UNICODE, Glyphs
 from widgets.cells import cells
+from widgets.diff_heights import BLOCK
 from widgets.diff_pane import DiffPane
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     from widgets.diff_model import DiffDocument, Layout
 
+LAYOUTS: tuple[Layout, Layout] = ("split", "unified")
 LINE = st.text(st.sampled_from("ab \t世é(){}\x1b\u202e"), max_size=30)
 FILE = st.lists(LINE, max_size=25).map(lambda lines: "\n".join(lines).encode())
 
@@ -185,13 +187,49 @@ async def test_a_long_line_is_cut_with_a_mark_and_scrolls() -> None:
         assert "89012" in pane.row_strip(1).text[:20]
 
 
-async def test_a_file_with_too_many_rows_is_not_wrapped() -> None:
-    text = b"a\n" * 30_000
-    app = Host(document(b"", text))
+async def test_a_long_file_is_measured_only_where_it_shows() -> None:
+    text = "".join(f"{n} " + "x" * (200 if n % 7 == 0 else 10) + "\n" for n in range(30_000))
+    app = Host(document(b"", text.encode()))
     async with app.run_test(size=(80, 10)) as pilot:
         await settle(pilot)
-        assert app.pane.set_wrap(True) is False
-        assert not app.pane.wrap_lines
+        pane = app.pane
+        measured: list[int] = []
+        measure = pane.measure
+
+        def counted(start: int, stop: int) -> list[int]:
+            measured.append(stop - start)
+            return measure(start, stop)
+
+        pane.measure = counted  # type: ignore[method-assign]
+        pane.set_wrap(True)
+        await settle(pilot)
+        assert sum(measured) <= 2 * BLOCK
+        pane.go_to(20_000)
+        await settle(pilot)
+        assert sum(measured) <= 5 * BLOCK
+        shown = pane.row_strip(pane.top_of(20_000)).text
+        assert "20000 x" in shown
+
+
+async def test_rolling_up_in_a_wrapped_file_moves_by_as_many_lines_as_asked() -> None:
+    text = "".join(f"{n} " + "x" * (200 if n % 3 == 0 else 10) + "\n" for n in range(6_000))
+    app = Host(document(b"", text.encode()))
+    async with app.run_test(size=(80, 10)) as pilot:
+        await settle(pilot)
+        pane = app.pane
+        pane.set_wrap(True)
+        pane.go_to(3 * BLOCK + 20)
+        await settle(pilot)
+
+        def shown() -> list[str]:
+            top = pane.scroll_offset.y
+            return [pane.row_strip(top + y).text for y in range(10)]
+
+        for _ in range(30):
+            before = shown()
+            pane.roll(-3)
+            await pilot.pause()
+            assert shown()[3:] == before[:7]
 
 
 async def scrolling_cost(count: int) -> float:
@@ -218,7 +256,7 @@ async def test_scrolling_a_long_file_costs_no_more_than_a_short_one() -> None:
     assert await scrolling_cost(50_000) < 4 * short
 
 
-async def test_a_long_file_that_is_unfolded_is_not_wrapped_any_more() -> None:
+async def test_a_long_file_is_unfolded_and_wrapped_in_a_moment() -> None:
     base = "".join(f"value {n}\n" for n in range(50_000))
     began = time.process_time()
     shown = document(base.encode(), base.replace("value 9", "other 9").encode())
@@ -228,14 +266,45 @@ async def test_a_long_file_that_is_unfolded_is_not_wrapped_any_more() -> None:
         await settle(pilot)
         began = time.process_time()
         app.pane.action_unfold_all()
+        app.pane.set_wrap(True)
         assert time.process_time() - began < 4 * compared
         assert app.pane.total_rows >= 50_000
-        assert not app.pane.set_wrap(True)
-    short = "".join(f"value {n}\n" for n in range(5_000))
-    app = Host(document(short.encode(), short.replace("value 10\n", "other\n").encode()))
-    async with app.run_test(size=(120, 40)) as pilot:
-        await settle(pilot)
-        assert app.pane.set_wrap(True)
         app.pane.action_unfold_all()
-        assert not app.pane.wrap_lines
-        assert app.pane.visual_rows == app.pane.total_rows
+        assert app.pane.total_rows < 50_000
+
+
+def backgrounds(pane: DiffPane, row: int) -> set[str]:
+    """Return the background colours of a drawn row."""
+    found = {str(s.style.bgcolor.name) for s in pane.row_strip(row) if s.style and s.style.bgcolor}
+    return found
+
+
+async def test_changes_of_white_space_alone_can_look_like_none() -> None:
+    base = b"one\nif a:\n  b\n\nlast\n"
+    agent = b"one\nif a:\n    b\n\n\nlast\nmore\n"
+    app = Host(document(base, agent))
+    async with app.run_test(size=(100, 20)) as pilot:
+        await settle(pilot)
+        pane = app.pane
+        pane.set_layout("unified")
+        loud = [backgrounds(pane, row) for row in range(pane.total_rows)]
+        pane.set_no_space(True)
+        quiet = [backgrounds(pane, row) for row in range(pane.total_rows)]
+        rows = pane.document.rows.rows(0, pane.total_rows) if pane.document else ()
+        both = zip(rows, loud, quiet, strict=True)
+        changed = [row.old_text or row.new_text or "" for row, a, b in both if a != b]
+        assert {text.strip() for text in changed} == {"b", ""}
+        assert len(changed) == 3
+
+
+async def test_lines_that_moved_say_from_where() -> None:
+    body = b"def work(items):\n    for item in items:\n        use(item, again=True)\n"
+    rest = b"".join(b"line %d\n" % n for n in range(20))
+    app = Host(document(body + rest, rest + body))
+    async with app.run_test(size=(140, 40)) as pilot:
+        await settle(pilot)
+        for layout in LAYOUTS:
+            app.pane.set_layout(layout)
+            shown = "\n".join(texts_of(app.pane))
+            assert shown.count("moved from 1") == 1
+            assert shown.count("moved to 21") == 1

@@ -1,0 +1,164 @@
+"""The list of files of a review: folders, filters, marks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.protocol import FileChange
+from app.ui.review_tree import ALL, FILE_ORDERS, Shape, files_under, in_order, tree_rows
+from tests.doubles.keeper import FakeFile
+from tests.doubles.pilots import settle, until
+from tests.doubles.reviews import TOKENIZER, Review, opened_review
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
+NAMES = st.lists(st.sampled_from("abc"), min_size=1, max_size=4).map("/".join)
+FILES = st.dictionaries(NAMES, st.sampled_from(["", "runs"]), max_size=12)
+
+
+@pytest.fixture
+async def review() -> AsyncGenerator[Review]:
+    """Return an open review of every kind of change."""
+    async for opened in opened_review():
+        yield opened
+
+
+def shown(review: Review) -> list[str]:
+    """Return the keys of the list's rows."""
+    return [row.key for row in review.screen.files.items]
+
+
+@given(files=FILES, order=st.sampled_from(FILE_ORDERS))
+def test_each_file_stands_in_the_tree_once_and_in_order(files: dict[str, str], order: str) -> None:
+    changes = [FileChange(f"{path}.x", "modified", risk=risk) for path, risk in files.items()]
+    ordered = in_order(changes, order)
+    rows = tree_rows(ordered, Shape(order))
+    assert [row.key for row in rows if not row.folder] == [file.path for file in ordered]
+    assert sorted(file.path for file in ordered) == sorted(file.path for file in changes)
+    folders = [row.key for row in rows if row.folder]
+    assert len(folders) == len(set(folders))
+    for row in rows:
+        if row.folder:
+            assert row.total == len(files_under(ordered, row.key)) or row.key != ALL
+
+
+def test_folders_with_one_child_are_joined_and_generated_files_come_last() -> None:
+    paths = ("uv.lock", "a/b/c/one.py", "a/b/c/two.py", "z.py", "a/b/run.sh")
+    files = in_order([FileChange(path, "modified") for path in paths])
+    rows = [(row.key, row.path, row.depth) for row in tree_rows(files, Shape())]
+    assert rows == [
+        (ALL, "all files", 0),
+        ("a/b/", "a/b/", 0),
+        ("a/b/c/", "c/", 1),
+        ("a/b/c/one.py", "one.py", 2),
+        ("a/b/c/two.py", "two.py", 2),
+        ("a/b/run.sh", "run.sh", 1),
+        ("z.py", "z.py", 0),
+        ("uv.lock", "uv.lock", 0),
+    ]
+
+
+async def test_folders_close_and_open_by_keys_and_by_mouse(review: Review) -> None:
+    await review.open(TOKENIZER)
+    await review.keys("tab", "h")
+    assert review.screen.files.current_key == "src/"
+    await review.keys("h")
+    assert TOKENIZER not in shown(review)
+    assert review.screen.path == TOKENIZER
+    await review.keys("l")
+    assert TOKENIZER in shown(review)
+    at = shown(review).index("src/")
+    await review.pilot.click(review.screen.files, offset=(3, at))
+    await settle(review.pilot)
+    assert TOKENIZER not in shown(review)
+    await review.keys("enter")
+    assert TOKENIZER in shown(review)
+
+
+async def test_going_to_a_file_opens_the_folder_around(review: Review) -> None:
+    await review.open(TOKENIZER)
+    await review.keys("tab", "h", "h", "tab", "right_curly_bracket")
+    assert review.screen.path == "src/quotes.py"
+    assert "src/quotes.py" in shown(review)
+
+
+async def test_a_folder_is_accepted_rejected_and_opened_as_one_step(review: Review) -> None:
+    await review.open(TOKENIZER)
+    await review.keys("tab", "h", "space")
+    assert review.decisions() == ["accepted"] * 4
+    assert review.decisions("src/quotes.py") == ["accepted"]
+    assert "Accepted 5 hunks in 2 files" in review.notice
+    row = next(row for row in review.screen.files.items if row.key == "src/")
+    assert (row.decision, row.done, row.total) == ("accepted", 2, 2)
+    await review.keys("x")
+    assert review.decisions() == ["rejected"] * 4
+    assert "Rejected: 2 files" in review.notice
+    await review.keys("x")
+    assert review.decisions() == ["open"] * 4
+    await review.keys("u", "u")
+    assert review.decisions() == ["accepted"] * 4
+    assert len(review.keeper.decided) == 3
+
+
+async def test_everything_is_rejected_at_once_and_accepting_leaves_risky_out(
+    review: Review,
+) -> None:
+    await review.keys("tab", "g", "x")
+    assert review.screen.files.current_key == ALL
+    assert "Rejected: 11 files" in review.notice
+    await review.keys("backspace", "space")
+    assert "2 risky left out" in review.notice
+    assert review.decisions("bin/run.sh") == ["open"]
+
+
+async def test_a_click_on_a_sign_in_the_list_decides_the_row(review: Review) -> None:
+    at = shown(review).index(TOKENIZER)
+    for expected in ("accepted", "rejected", "open"):
+        await review.pilot.click(review.screen.files, offset=(1, at))
+        await settle(review.pilot)
+        assert review.decisions() == [expected] * 4
+
+
+async def test_filters_list_what_is_open_risky_or_yours(review: Review) -> None:
+    await review.open(TOKENIZER)
+    await review.keys("A")
+    await review.open("README.md")
+    await review.keys("f")
+    assert "open 10/12" in review.line("files-title")
+    assert TOKENIZER not in shown(review)
+    await review.keys("f")
+    assert "risky 4/12" in review.line("files-title")
+    await review.keys("f")
+    assert "yours too 1/12" in review.line("files-title")
+    await review.keys("escape", "escape")
+    assert "12" not in review.line("files-title")
+    assert TOKENIZER in shown(review)
+
+
+async def test_viewed_is_a_mark_of_one_state_of_the_file(review: Review) -> None:
+    await review.open(TOKENIZER)
+    await review.keys("m")
+
+    def viewed() -> bool:
+        return next(row for row in review.screen.files.items if row.key == TOKENIZER).viewed
+
+    await until(review.pilot, viewed)
+    file = next(file for file in review.keeper.files if file.path == TOKENIZER)
+    file.agent = (file.agent or b"") + b"# more\n"
+    await review.keys("r")
+    await until(review.pilot, lambda: not viewed())
+    await review.keys("m")
+    await until(review.pilot, viewed)
+    await review.keys("m")
+    await until(review.pilot, lambda: not viewed())
+
+
+async def test_a_review_of_one_file_in_a_folder_shows_its_name_below_it() -> None:
+    async for review in opened_review([FakeFile("a/b.py", b"x\n", b"y\n")]):
+        assert shown(review) == [ALL, "a/", "a/b.py"]
+        assert review.screen.path == "a/b.py"
