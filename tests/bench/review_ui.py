@@ -15,7 +15,7 @@ import random
 import statistics
 import time
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from textual import events
 
@@ -153,6 +153,21 @@ async def long_review(steps: int) -> dict[str, object]:
     return found
 
 
+async def first_frame() -> float:
+    """CPU milliseconds from opening the review of a long file to its first lines on the screen."""
+    keepers = sessions()
+    keepers[0].files = [long_file()]
+    app, _, _ = workstation(keepers)
+    async with app.run_test(size=SIZE) as pilot:
+        await settle(pilot)
+        await keepers[0].changes()  # the keeper compares in its own process
+        gc.collect()
+        began = time.process_time()
+        screen = await opened(pilot)
+        await until(pilot, lambda: screen.pane.document is not None)
+        return round((time.process_time() - began) * 1000, 1)
+
+
 async def short_wrapped(steps: int) -> dict[str, object]:
     """Wrap a file that is short enough for it, and move in it."""
     keepers = sessions()
@@ -173,7 +188,7 @@ async def short_wrapped(steps: int) -> dict[str, object]:
     return {"wrap_2900_lines": wrap, "page_wrapped": page}
 
 
-async def many_files() -> dict[str, object]:
+async def many_files() -> dict[str, Any]:
     """Open a review of many files, and walk through them."""
     keepers = sessions()
     keepers[0].files = [
