@@ -91,11 +91,13 @@ class ReviewView(ReviewList):
 
     def watch_drift(self) -> None:
         """Watch the real files that this review is about, once for each set of their folders."""
-        if self.info is None or self.changes is None:
+        changes = self.changes
+        if self.info is None or changes is None or self.watched_for == changes.generation:
             return
+        self.watched_for = changes.generation
         from app.services.drift import folders_of
 
-        paths = [file.old_path or file.path for file in self.changes.files]
+        paths = [file.old_path or file.path for file in changes.files]
         folders = folders_of(Path(text_path(self.info.workspace)), paths)
         if folders != self.watched:
             self.watched = folders

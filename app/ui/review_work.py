@@ -70,6 +70,8 @@ class ReviewWork(MergeKeys):
         self.comments: tuple[Comment, ...] = ()
         self.watched: frozenset[Path] = frozenset()
         """Folders of the real workspace that are watched."""
+        self.watched_for = -1
+        """The generation whose files they hold."""
 
     async def on_unmount(self) -> None:
         """End the connection; decisions are kept by the keeper."""
