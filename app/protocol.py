@@ -169,7 +169,8 @@ class FileChange(msgspec.Struct, frozen=True):
     agent: str = ""
     decision: Decision = "open"
     drift: bool = False
-    """True when the real file no longer is what the snapshot held."""
+    """True when the user changed the real file: it is neither what the snapshot held nor what the
+    last merge in force made of it."""
     hunks: tuple[HunkInfo, ...] = ()
     merged: bool = False
     """True when a merge that was not taken back wrote this path into the workspace."""

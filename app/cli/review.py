@@ -82,7 +82,7 @@ def _print_changes(output: Output, found: Changes) -> None:
 def _remarks(file: FileChange) -> list[str]:
     """Return what was said about a file, in a word each."""
     counts = {
-        "comments": file.comments,
+        "comment" if file.comments == 1 else "comments": file.comments,
         "rejected before": sum(hunk.rejected_before for hunk in file.hunks),
         "edited by you": sum(hunk.edited for hunk in file.hunks),
         "merged": sum(hunk.merged for hunk in file.hunks),

@@ -210,12 +210,22 @@ class Desk:
             base=file.base,
             agent=file.agent,
             decision=state_of("".join(marks)),
-            drift=drift and self._drift.moved(file.old_path or file.path, change.base),
+            drift=drift and self._has_drifted(file, change),
             hunks=hunks,
             merged=name in self._in_force.paths,
             comments=comments,
             viewed=self._viewed.holds(name, file),
         )
+
+    def _has_drifted(self, file: ChangedFile, change: Change) -> bool:
+        """Tell whether the user changed the real file; what a merge wrote is no such change."""
+        if not self._drift.moved(file.old_path or file.path, change.base):
+            return False
+        asked = self._in_force.asked(file.path)
+        if asked is None:
+            return True
+        path = file.old_path or file.path if asked.path is None else asked.path
+        return not self._drift.is_left(path, asked.kind, asked.digest, asked.executable)
 
     def _hunk_info(self, file: ChangedFile, unit: UnitSummary, marks: str) -> HunkInfo:
         state = state_of(marks)

@@ -40,15 +40,32 @@ class Drift:
             return os.readlink(os.path.join(self._root, path)) != base.target
         return not (stat.S_ISDIR(found.st_mode) and base.kind == "dir")
 
+    def is_left(self, path: bytes, kind: str, digest: str, executable: bool) -> bool:
+        """Tell whether at `path` there is the file that a merge asked for, or nothing (`none`)."""
+        try:
+            found = os.lstat(os.path.join(self._root, path))
+        except (FileNotFoundError, NotADirectoryError):
+            return kind == "none"
+        except OSError:
+            return False
+        if kind != "file" or not stat.S_ISREG(found.st_mode):
+            return False
+        if bool(found.st_mode & 0o100) != executable:
+            return False
+        return not self._differs(path, found, digest)
+
+    def _differs(self, path: bytes, found: os.stat_result, digest: str) -> bool:
+        key = (path, found.st_mtime_ns, found.st_size, digest)
+        if key not in self._known:
+            self._known[key] = self._content_moved(path, found.st_size, digest)
+        return self._known[key]
+
     def _file_moved(self, path: bytes, found: os.stat_result, base: Entry) -> bool:
         if found.st_size != base.size or bool(found.st_mode & 0o100) != bool(base.mode & 0o100):
             return True
         if found.st_mtime_ns == base.mtime_ns:
             return False
-        key = (path, found.st_mtime_ns, found.st_size, base.digest)
-        if key not in self._known:
-            self._known[key] = self._content_moved(path, found.st_size, base.digest)
-        return self._known[key]
+        return self._differs(path, found, base.digest)
 
     def _content_moved(self, path: bytes, size: int, digest: str) -> bool:
         if size > MAX_HASHED:

@@ -15,7 +15,7 @@ from snapshot.writeback_ops import Side
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from snapshot.writeback_journal import Record
+    from snapshot.writeback_journal import Asked, Record
     from snapshot.writeback_ops import MergedUnit
 
 log = logging.getLogger(__name__)
@@ -50,6 +50,11 @@ class MergesInForce:
         self._in_force = {record.merge: record for record in records}
         self.last = records[-1].merge if records else ""
         self.last_files = len(records[-1].written) if records else 0
+
+    def asked(self, path: bytes) -> Asked | None:
+        """Return what the last merge in force was to make of a path."""
+        record = self._last_of.get(path)
+        return None if record is None else record.asked[path]
 
     def unit(self, path: bytes, unit: str) -> MergedUnit | None:
         """Return what was merged of a hunk or aspect, None if nothing was."""

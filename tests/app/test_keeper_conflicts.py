@@ -168,6 +168,22 @@ async def test_what_a_merge_was_asked_for_is_recorded_as_one_step(bench: Bench) 
     assert hunk(bench).decision == "accepted"
 
 
+async def test_what_a_merge_wrote_is_no_edit_of_mine(bench: Bench) -> None:
+    bench.guest.remove(b"gone.txt")
+    bench.guest.put(b"new.txt", b"new\n", 0o755)
+    await agent_writes(bench, AGENTS)
+
+    def drifted() -> set[str]:
+        return {file.path for file in bench.desk.changes().files if file.drift}
+
+    merge(bench, "*")
+    assert drifted() == set()
+    (bench.workspace / "a.txt").write_text(AGENTS + "mine\n")
+    (bench.workspace / "new.txt").chmod(0o644)
+    (bench.workspace / "gone.txt").write_text("back\n")
+    assert drifted() == {"a.txt", "new.txt", "gone.txt"}
+
+
 async def test_more_of_a_new_file_is_merged_later(bench: Bench) -> None:
     await agent_writes(bench, "one\ntwo\nthree\n", b"new.txt")
     unit = hunk(bench, "new.txt").id
