@@ -292,6 +292,8 @@ class EgressAnswer(msgspec.Struct, frozen=True):
     answer: Answer
     wide: bool = False
     """About all names beside the host, not about the host alone."""
+    ports: tuple[int, ...] = ()
+    """Those that were shown. An allow is about no other, whatever was asked since; empty: all."""
 
 
 class EgressRule(msgspec.Struct, frozen=True):

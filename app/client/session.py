@@ -264,13 +264,16 @@ class SessionClient:
         """Forget a forwarded port and end its connections."""
         await self._connection.call("remove_port", {"host_port": host_port})
 
-    async def egress_answer(self, host: str, answer: Answer, *, wide: bool = False) -> str:
+    async def egress_answer(
+        self, host: str, answer: Answer, *, wide: bool = False, ports: Sequence[int] = ()
+    ) -> str:
         """Answer an open question about a host; the rule that is in force now, in one line.
 
+        `ports` are those that were shown: an allow is about no other; none: all that are asked.
         Raises AppError `no-such` when nobody asks about that host any more, `not-effective` when
         another rule decides before the answer's.
         """
-        given = EgressAnswer(host, answer, wide)
+        given = EgressAnswer(host, answer, wide, tuple(ports))
         return (await self._connection.ask("egress_answer", given, EgressRule)).rule
 
     async def egress_reload(self) -> None:

@@ -137,7 +137,9 @@ class SessionPort(Protocol):
         """Return the content named by a digest."""
         ...
 
-    async def egress_answer(self, host: str, answer: Answer, *, wide: bool = False) -> str:
+    async def egress_answer(
+        self, host: str, answer: Answer, *, wide: bool = False, ports: Sequence[int] = ()
+    ) -> str:
         """Answer an open question about a host; the rule that is in force now, in one line."""
         ...
 

@@ -33,7 +33,7 @@ def test_addresses_are_never_widened_and_what_is_no_name_gets_no_rule() -> None:
     assert offered("10.0.0.5", 443, None) == ()
     assert offered("2001:db8::1", 443, None) == ()
     assert offered("\x1b]0;x.example", 443, "allow") == ()
-    assert [one.rule.text for one in offered("10.0.0.5", 443, "deny")] == ["10.0.0.5/32"] * 2
+    assert [one.rule.text for one in offered("10.0.0.5", 443, "deny")] == ["10.0.0.5/32"] * 3
 
 
 def test_a_session_that_is_gone_is_said_and_nothing_is_written(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import zlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -172,7 +172,9 @@ class FakeSession:
         finally:
             self.subscribers.remove(queue)
 
-    async def egress_answer(self, host: str, answer: Answer, *, wide: bool = False) -> str:
+    async def egress_answer(
+        self, host: str, answer: Answer, *, wide: bool = False, ports: Sequence[int] = ()
+    ) -> str:
         """Note an answer; the question goes."""
         if self.refuse is not None:
             raise self.refuse
@@ -183,7 +185,8 @@ class FakeSession:
         left = tuple(one for one in self.info_value.asks if one.host != host)
         self.info_value = msgspec.structs.replace(self.info_value, asks=left)
         self.publish("session")
-        return choice(asked[0], answer, wide=wide).text
+        shown = replace(asked[0], ports=tuple(ports) or asked[0].ports)
+        return choice(shown, answer, wide=wide).text
 
     async def egress_reload(self) -> None:
         """Note it."""

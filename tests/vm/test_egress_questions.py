@@ -168,11 +168,13 @@ def test_every_choice_shows_exactly_what_it_writes() -> None:
         "allow pkgs.x.example:443,8443 in every session on this workspace",
         "allow pkgs.x.example:443,8443 in every session",
         "deny pkgs.x.example in this session",
+        "deny pkgs.x.example in every session on this workspace",
         "deny pkgs.x.example in every session",
         "allow *.x.example:443,8443 in this session",
         "allow *.x.example:443,8443 in every session on this workspace",
         "allow *.x.example:443,8443 in every session",
         "deny *.x.example in this session",
+        "deny *.x.example in every session on this workspace",
         "deny *.x.example in every session",
     ]
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     Decide = Callable[[Request], Verdict]
 
-Answer = Literal["once", "session", "project", "always", "deny", "deny-always"]
+Answer = Literal["once", "session", "project", "always", "deny", "deny-project", "deny-always"]
 Scope = Literal["once", "session", "project", "always"]
 """How long a rule holds: 60 s, this session, this workspace's sessions, every session."""
 
@@ -43,6 +43,7 @@ SCOPES: Final[dict[Answer, tuple[Effect, Scope]]] = {
     "project": ("allow", "project"),
     "always": ("allow", "always"),
     "deny": ("deny", "session"),
+    "deny-project": ("deny", "project"),
     "deny-always": ("deny", "always"),
 }
 """What each answer means."""
@@ -200,7 +201,7 @@ def choices(question: Question) -> tuple[Choice, ...]:
     narrow = [choice(question, answer, wide=False) for answer in SCOPES]
     if widened(question.host) is None:
         return tuple(narrow)
-    kept: tuple[Answer, ...] = ("session", "project", "always", "deny", "deny-always")
+    kept: list[Answer] = [answer for answer in SCOPES if answer != "once"]
     return (*narrow, *(choice(question, answer, wide=True) for answer in kept))
 
 
