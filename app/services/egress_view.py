@@ -131,6 +131,10 @@ class EgressView:
         newer = len(self._newer)
         return self._newer[newer - 1 - index] if index < newer else self._older[index - newer]
 
+    def shown_rows(self) -> list[Row]:
+        """Return all shown rows, the newest first."""
+        return [*reversed(self._newer), *self._older]
+
     def groups(self) -> list[Group]:
         """Return the hosts of the shown rows, the one with the newest row first."""
         return list(reversed(self._groups.values()))

@@ -27,6 +27,7 @@ ROW_COLUMNS = (
 GROUP_COLUMNS = (
     Column("last", 8),
     Column("", 1),
+    Column("", 1),
     Column("host", 0, keep_end=True),
     Column("names", 6, right=True),
     Column("conns", 6, right=True),
@@ -93,13 +94,14 @@ def row_cells(row: Row, names: Mapping[str, str], glyphs: Glyphs) -> tuple[Cell,
     )
 
 
-def group_cells(group: Group, glyphs: Glyphs) -> tuple[Cell, ...]:
+def group_cells(group: Group, glyphs: Glyphs, *, pinned: bool = False) -> tuple[Cell, ...]:
     """Return a host's columns."""
     last = group.last
     verdict = "drop" if last is None else last.verdict
     return (
         Cell("" if last is None else clock(last.entry.at), "muted"),
         Cell(sign(verdict, glyphs), f"{TOKENS.get(verdict, 'muted')}*"),
+        Cell(glyphs.back if pinned else "", "accent*"),
         Cell(safe_name(group.host).text, "foreground"),
         Cell(f"{group.queries:,}", "muted"),
         Cell(f"{group.connections:,}", "foreground"),

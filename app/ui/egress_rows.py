@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from widgets.log_table import Cell
 
 
+MAX_PINNED = 100
+"""Most hosts that are kept at the top."""
+
+
 class EgressRows:
     """A `Source` of the table over an `EgressView`."""
 
@@ -25,6 +29,8 @@ class EgressRows:
         self._rows, self._hosts = Place(), Place()
         self._order: list[Group] = []
         """Hosts as they are listed; the order stands while the reader is not at the top."""
+        self.pinned: set[str] = set()
+        """Hosts that stay above the others."""
 
     @property
     def at(self) -> Place:
@@ -52,10 +58,21 @@ class EgressRows:
     def order_hosts(self, *, anew: bool = False) -> None:
         """List the hosts anew, unless the reader is among them: then count what is new."""
         groups = self.view.groups()
+        if self.pinned:
+            groups.sort(key=lambda group: group.host not in self.pinned)
         if anew or not (self._hosts.cursor or self._hosts.top):
             self._order, self._hosts.unseen = groups, 0
         else:
             self._hosts.unseen = max(0, len(groups) - len(self._order))
+
+    def pin(self, host: str) -> bool:
+        """Keep a host at the top, or let it go; whether it is kept now."""
+        if host in self.pinned:
+            self.pinned.discard(host)
+        elif len(self.pinned) < MAX_PINNED:
+            self.pinned.add(host)
+        self.order_hosts(anew=True)
+        return host in self.pinned
 
     # Source
 
@@ -66,7 +83,8 @@ class EgressRows:
     def cells(self, index: int) -> tuple[Cell, ...]:
         """Return a row's columns."""
         if self.grouped:
-            return group_cells(self._order[index], self._glyphs)
+            group = self._order[index]
+            return group_cells(group, self._glyphs, pinned=group.host in self.pinned)
         return row_cells(self.view.row(index), self.names, self._glyphs)
 
     def place(self) -> tuple[int, int]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
@@ -10,6 +12,7 @@ from textual import on, work
 from textual.content import Content
 from textual.widgets import Static
 
+from app.services.egress_export import default_path, export
 from app.services.egress_rules import offered
 from app.services.egress_view import VERDICTS, Filter, bytes_of
 from app.ui.egress_dialog import RuleDialog
@@ -17,7 +20,7 @@ from app.ui.egress_facts import GROUP_COLUMNS, ROW_COLUMNS, details, size, where
 from app.ui.egress_keys import EGRESS_BINDINGS
 from app.ui.egress_rows import EgressRows
 from app.ui.failures import told
-from app.ui.messages import TaskFailed
+from app.ui.messages import TaskDone, TaskFailed
 from app.ui.work_screen import WorkScreen
 from snapshot.safe_text import safe_name
 from widgets.info_line import InfoLine
@@ -26,6 +29,7 @@ from widgets.log_table import LogTable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from textual.app import ComposeResult
     from textual.binding import BindingType
@@ -33,6 +37,7 @@ if TYPE_CHECKING:
     from app.protocol import SessionInfo
     from app.services.egress_feed import Piece
     from app.services.egress_rules import Feed
+    from app.services.egress_view import Row
     from themes.glyphs import Glyphs
     from vm.egress.questions import Choice
     from vm.egress.rules import Effect
@@ -56,7 +61,8 @@ class EgressScreen(WorkScreen):
         super().__init__(glyphs)
         self.rows = EgressRows(glyphs)
         self.rows.view.filter = Filter(session_id)
-        self._shown_text = ""
+        self._typing = "filter"
+        """What the line is open for."""
 
     def compose_body(self) -> ComposeResult:
         """Yield the table between what is shown and the details."""
@@ -231,12 +237,18 @@ class EgressScreen(WorkScreen):
 
     def action_filter(self) -> None:
         """Type a text that rows must hold."""
+        self._typing = "filter"
         self.query_one(LineBar).open("filter", self.rows.view.filter.text)
 
     @on(LineBar.Changed)
     def apply_filter(self, message: LineBar.Changed) -> None:
         """Show the rows that hold it."""
-        self.set_filter(replace(self.rows.view.filter, text=message.text.strip()[:256]))
+        if self._typing == "filter":
+            self.set_text(message.text)
+
+    def set_text(self, text: str) -> None:
+        """Show the rows that hold a text."""
+        self.set_filter(replace(self.rows.view.filter, text=text.strip()[:256]))
 
     @on(LineBar.Stepped)
     def keep_filter(self, message: LineBar.Stepped) -> None:
@@ -246,9 +258,49 @@ class EgressScreen(WorkScreen):
     @on(LineBar.Closed)
     def end_filter(self, message: LineBar.Closed) -> None:
         """Show all texts again, unless the filter was kept."""
-        if not message.accepted:
+        if self._typing == "export":
+            if message.accepted:
+                path = self.cloche.workspace / os.path.expanduser(message.text.strip())
+                self.write_export(path, self.rows.view.shown_rows())
+        elif not message.accepted:
             self.set_filter(replace(self.rows.view.filter, text=""))
         self.set_focus(self.table_view)
+
+    # Pins and exports
+
+    def action_pin(self) -> None:
+        """Keep the row's host at the top of the list by host, or let it go."""
+        row = self.rows.current
+        if row is None:
+            return
+        stays = self.rows.pin(row.host)
+        word = "stays above the others" if stays else "is not kept at the top any more"
+        self.say(f"{safe_name(row.host).text} {word} in the list by host.")
+        self._keep_in_sight()
+
+    def action_export(self) -> None:
+        """Ask for the file to write what is shown to."""
+        if self.rows.view.filtering:
+            self.say("The filter still looks at older rows; try again in a moment.")
+            return
+        self._typing = "export"
+        path = default_path(self.cloche.workspace, time.time())
+        self.query_one(LineBar).open(f"{self.rows.view.shown:,} rows to", str(path))
+
+    @work(group="egress-write", exit_on_error=False)
+    async def write_export(self, path: Path, rows: list[Row]) -> None:
+        """Write rows to a new file, and say how many they were."""
+        try:
+            count = await asyncio.to_thread(export, path, rows)
+        except self.cloche.failures as error:
+            self.post_message(TaskFailed(*told(error)))
+        else:
+            self.post_message(TaskDone(f"{count:,} rows are in {safe_name(str(path)).text}."))
+
+    @on(TaskDone)
+    def show_done(self, message: TaskDone) -> None:
+        """Say what was done."""
+        self.say(message.text, message.hint, "done")
 
     # Rules
 
@@ -279,7 +331,32 @@ class EgressScreen(WorkScreen):
             return
         gone = "".join(f"; took out: {one.effect} {one.text}" for one in change.removed)
         word = "written" if change.added else "was there already"
-        self.say(safe_name(f"{choice.text}: {word}{gone}").text, level="done")
+        text = safe_name(f"{choice.text}: {word}{gone}").text
+        deaf = await self._reload(session_id, choice)
+        if deaf:
+            hint = f"Its keeper did not answer: cloche logs {deaf[0]}"
+            names = ", ".join(self.rows.names.get(one, one) for one in deaf)
+            self.post_message(TaskFailed(f"{text}, but not yet in force in {names}.", hint))
+        else:
+            self.post_message(TaskDone(text))
+
+    async def _reload(self, session_id: str, choice: Choice) -> list[str]:
+        """Have the sessions decide by the new rule; those that could not be told."""
+        running = [info.id for info in self.cloche.sessions if info.state in ("running", "paused")]
+        concerned = [one for one in running if choice.scope != "session" or one == session_id]
+        told_them = await asyncio.gather(*map(self._reload_one, concerned))
+        return [one for one, fine in zip(concerned, told_them, strict=True) if not fine]
+
+    async def _reload_one(self, session_id: str) -> bool:
+        try:
+            session = await self.cloche.fleet.open(session_id)
+            try:
+                await session.egress_reload()
+            finally:
+                await session.close()
+        except self.cloche.failures:
+            return False
+        return True
 
     def _write(self, session_id: str, choice: Choice | None) -> None:
         if choice is not None:

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
+
+import msgspec
+from textual.widgets import Input
 
 from app.errors import AppError
 from app.ui.egress_dialog import RuleDialog
 from app.ui.egress_screen import EgressScreen
-from tests.doubles.egress import AT, typical
+from tests.doubles.egress import AT, EVIL, typical
+from tests.doubles.keeper import FakeFleet
 from tests.doubles.pilots import press, press_later, screen_text, settle, until
 from tests.doubles.scenes import workstation
 from vm.egress.kinds import Entry
+from widgets.line_bar import LineBar
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from textual.pilot import Pilot
 
     from app.ui.app import ClocheApp
@@ -190,3 +198,74 @@ async def test_an_empty_log_says_what_will_stand_there_and_q_leaves() -> None:
         assert "no agent used the network yet" in screen_text(pilot)
         await press(pilot, "q")
         assert not isinstance(app.screen, EgressScreen)
+
+
+async def test_a_pinned_host_stays_above_the_others() -> None:
+    app, egress = log_app()
+    async with app.run_test(size=SIZE) as pilot:
+        screen = await opened(pilot)
+        await press(pilot, "b", "G")
+        host = current(screen)
+        await press(pilot, "space")
+        await press(pilot, "g")
+        assert current(screen) == host
+        egress.put("s1", Entry(AT, "open", "newest.example", 443, "deny"))
+        await until(pilot, lambda: screen.rows.view.total == 8)
+        screen.show_rows()
+        assert screen.rows.cells(0)[3].text == host
+        assert screen.rows.cells(1)[3].text == "newest.example"
+        await press(pilot, "g", "space", "g")
+        assert current(screen) == "newest.example"
+
+
+async def test_what_is_shown_is_written_to_a_new_private_file(tmp_path: Path) -> None:
+    app, _ = log_app()
+    app.workspace = tmp_path
+    async with app.run_test(size=SIZE) as pilot:
+        screen = await opened(pilot)
+        await press(pilot, "v", "x")
+        line = screen.query_one(LineBar)
+        assert line.text.startswith(f"{tmp_path}/egress-")
+        line.query_one(Input).value = "out.jsonl"
+        await press(pilot, "enter")
+        await until(pilot, lambda: screen.notice is not None)
+        assert "3 rows are in" in screen_text(pilot)
+        path = tmp_path / "out.jsonl"
+        rows = [msgspec.json.decode(one) for one in path.read_bytes().splitlines()]
+        assert [row["verdict"] for row in rows] == ["deny"] * 3
+        assert rows[0]["host"] == EVIL
+        assert path.stat().st_mode & 0o777 == 0o600
+        before = path.read_bytes()
+        await press(pilot, "escape", "v", "x")
+        line.query_one(Input).value = "out.jsonl"
+        await press(pilot, "enter")
+        await until(pilot, lambda: screen.notice is not None and screen.notice.level == "error")
+        assert screen.notice is not None
+        assert "nothing was written" in screen.notice.text
+        assert path.read_bytes() == before
+        await press(pilot, "x", "escape")
+        assert os.listdir(tmp_path) == ["out.jsonl"]
+
+
+async def test_running_sessions_decide_by_a_rule_once_it_is_written() -> None:
+    app, egress = log_app()
+    fleet = app.fleet
+    assert isinstance(fleet, FakeFleet)
+    async with app.run_test(size=SIZE) as pilot:
+        screen = await opened(pilot)
+        await press(pilot, "d", "j")
+        await press_later(pilot, "enter")
+        await until(pilot, lambda: screen.notice is not None)
+        assert egress.written == [
+            ("s2", "deny pkgs.example in every session on this workspace"),
+        ]
+        reloads = {key: keeper.reloads for key, keeper in fleet.keepers.items()}
+        assert reloads == {"s1": 1, "s2": 1, "s3": 0, "s4": 0}
+        await press(pilot, "a")
+        await press_later(pilot, "enter")
+        await until(pilot, lambda: fleet.keepers["s2"].reloads == 2)
+        assert fleet.keepers["s1"].reloads == 1
+        fleet.refuse = AppError("keeper-lost", "Gone.")
+        await press(pilot, "escape", "d")
+        await press_later(pilot, "enter")
+        await until(pilot, lambda: "not yet in force in add-tests" in screen_text(pilot))
