@@ -56,6 +56,7 @@ class Glyphs:
     keys: str = "⌨"
     back: str = "↑"
     bell: str = "♪"
+    asks: str = "⇡"
     mirror: str = "⇄"
     full: str = "━"
     empty: str = "─"
@@ -104,6 +105,7 @@ ASCII = Glyphs(
     keys="@",
     back="^",
     bell="&",
+    asks="^",
     mirror="<",
     full="#",
     empty=".",

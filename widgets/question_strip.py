@@ -59,12 +59,16 @@ class HeldQuestion:
     ends: float
     waiting: int
     answers: tuple[Answer, ...]
+    about: object = None
+    """What it is about, for whoever acts on an answer."""
 
 
 class QuestionStrip(LineView, can_focus=True):
     """Three lines; not there while nothing is asked."""
 
     BINDING_GROUP_TITLE = "Held connections"
+    FOCUS_ON_CLICK = False
+    """A click asks for the focus, so that whoever gives it knows where to give it back."""
     DEFAULT_CSS = """
     QuestionStrip { height: 3; width: 1fr; display: none; background: $panel; }
     QuestionStrip.-shown { display: block; }
@@ -78,10 +82,25 @@ class QuestionStrip(LineView, can_focus=True):
         answer: Answer
 
     @dataclass
+    class Wanted(Message):
+        """The user clicked: the strip is to get the focus."""
+
+        strip: QuestionStrip
+
+    @dataclass
+    class More(Message):
+        """The user wants to see all that can be answered."""
+
+        question: HeldQuestion
+
+    @dataclass
     class Left(Message):
         """The user gave the keys back, or there is nothing to answer any more."""
 
         strip: QuestionStrip
+        gone: bool = False
+        """It went away under the user's fingers: nobody waits any more, or it was answered
+        elsewhere."""
 
     def __init__(self, *, glyphs: Glyphs, opener: str, id: str | None = None) -> None:
         """Show nothing yet; `opener` is how the keys that give the strip the focus are written."""
@@ -107,9 +126,14 @@ class QuestionStrip(LineView, can_focus=True):
             if stays is not None:
                 found.remove(stays)
                 found.insert(0, stays)
-        self._set(tuple(found))
+        self._set(tuple(found), gone=True)
 
-    def _set(self, questions: tuple[HeldQuestion, ...]) -> None:
+    def bring(self, key: str) -> None:
+        """Put a question in front."""
+        first = [one for one in self.questions if one.key == key]
+        self._set((*first, *(one for one in self.questions if one.key != key)))
+
+    def _set(self, questions: tuple[HeldQuestion, ...], *, gone: bool = False) -> None:
         before, self.questions = self.shown, questions
         after = self.shown
         # other answers under the same key are another question: one more port changes every rule
@@ -120,7 +144,12 @@ class QuestionStrip(LineView, can_focus=True):
         self.set_row_count(3)
         self.redraw()
         if before is not None and not questions:
-            self.post_message(self.Left(self))
+            self.post_message(self.Left(self, gone))
+
+    def on_click(self) -> None:
+        """Ask for the keys."""
+        if not self.has_focus:
+            self.post_message(self.Wanted(self))
 
     def on_focus(self) -> None:
         """Show the answers; they count a moment later."""
@@ -142,6 +171,8 @@ class QuestionStrip(LineView, can_focus=True):
         answer = next((one for one in question.answers if one.key == event.key), None)
         if event.key == "enter" and self.chosen is not None:
             self._give(question, self.chosen)
+        elif event.key == "enter":
+            self.post_message(self.More(question))
         elif event.key == "tab":
             self._set((*self.questions[1:], question))
         elif event.key == "escape":
@@ -195,7 +226,10 @@ class QuestionStrip(LineView, can_focus=True):
     def _second(self, question: HeldQuestion, width: int) -> tuple[list[Piece], list[Piece]]:
         if self.chosen is None:
             return [(question.reason, self.paint("muted", "raised"))], []
-        return [(self.chosen.rule, self.paint("foreground", "raised", "b"))], []
+        rule = self.chosen.rule  # its end says for how long, and whose the host is
+        if len(rule) > width:
+            rule = self.glyphs.ellipsis + rule[-(width - 1) :]
+        return [(rule, self.paint("foreground", "raised", "b"))], []
 
     def _third(self, question: HeldQuestion, width: int) -> tuple[list[Piece], list[Piece]]:
         if not self.has_focus:
@@ -203,13 +237,16 @@ class QuestionStrip(LineView, can_focus=True):
             return [(self._opener, key), (" answers", self.paint("muted", "raised"))], []
         if self.chosen is not None:
             return self._keys((("enter", "write this rule"), ("esc", "back")), width), []
-        answers = [(one.shown, one.label) for one in question.answers]
+        keys = [*((one.shown, one.label) for one in question.answers), ("enter", "all")]
         more = [("tab", "next")] if len(self.questions) > 1 else []
-        return self._keys((*answers, *more, ("esc", "later")), width), []
+        for one in (("esc", "later"), *more):  # in the last line of the screen, too
+            if _room([*keys, one]) < width:
+                keys.append(one)
+        return self._keys(keys, width), []
 
     def _keys(self, keys: Sequence[tuple[str, str]], width: int) -> list[Piece]:
         """Return all keys, with less air where they would not fit."""
-        room = sum(len(key) + len(label) + 1 for key, label in keys)
+        room = _room(keys) - len(keys)
         gap = " " * max(1, min(3, (width - room) // max(1, len(keys))))
         pieces: list[Piece] = []
         for key, label in keys:
@@ -220,6 +257,11 @@ class QuestionStrip(LineView, can_focus=True):
     def blank_style_token(self) -> str:
         """Use the strip's own background."""
         return "raised"
+
+
+def _room(keys: Sequence[tuple[str, str]]) -> int:
+    """Return the cells of keys and labels with one between them."""
+    return sum(len(key) + len(label) + 2 for key, label in keys)
 
 
 def _asked(question: HeldQuestion) -> tuple[object, ...]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import Binding, BindingType
 
-from widgets.cells import Piece, cut, total, two_sided
+from widgets.cells import Piece, cells, cut, total, two_sided
 from widgets.line_list import LineList
 from widgets.lines import LineView
 
@@ -45,6 +45,8 @@ class SessionRow:
     """True while there is a machine."""
     marked: bool = False
     """True while its agent rang or notified and nobody has looked since."""
+    wants: str = ""
+    """Where a held connection of it wants to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +112,7 @@ class SessionRail(LineList[RailItem]):
             on = "selection" if self.has_focus else "selection-quiet"
         edge_token = "accent" if self.has_focus else "faint"
         edge = (self.glyphs.edge if selected else " ", paint(edge_token, on))
-        pieces = self._first(item, on, width) if line == 0 else self._second(item, on, width)
+        pieces = self._first(item, on, width) if line == 0 else self._second(item, on, width - 1)
         right = [(f" {item.age} ", paint("muted", on))] if line == 0 else []
         return two_sided([edge, *pieces], right, width, paint(on=on), self.glyphs.ellipsis)
 
@@ -131,12 +133,18 @@ class SessionRail(LineList[RailItem]):
             (f"{row.sign} ", paint(beat, on, "b")),
             (f"{cut(row.name, room, self.glyphs.ellipsis)} ", paint(name_token, on, "b")),
             (f"{self.glyphs.bell} " if row.marked else " ", paint("warning", on, "b")),
+            (f"{self.glyphs.asks} " if row.wants else "", paint("warning", on, "b")),
             (row.agent, paint("muted", on)),
         ]
 
     def _second(self, row: SessionRow, on: str, width: int) -> list[Piece]:
         paint, glyphs = self.paint, self.glyphs
         blank = (" " * 4, paint(on=on))
+        if row.wants:
+            room = max(1, width - 11)  # the end of a host says whose it is
+            mark = self.glyphs.ellipsis
+            text = row.wants if len(row.wants) <= room else mark + row.wants[1 - room :]
+            return [blank, (f"wants {text}", paint("warning", on))]
         if row.message:
             return [blank, (row.message, paint(f"state-{row.state}", on))]
         status = (row.status, paint(f"state-{row.state}", on))
@@ -155,6 +163,8 @@ class Need:
     state: str
     sign: str
     text: str
+    host: str = ""
+    """Where a held connection wants to; its end is always seen."""
 
 
 class NeedsList(LineList[Need]):
@@ -181,9 +191,20 @@ class NeedsList(LineList[Need]):
         left = [
             (edge, paint("accent", on)),
             (f"{item.sign} ", paint(f"state-{item.state}", on, "b")),
-            (item.text, paint("foreground", on)),
         ]
+        if item.host:
+            text, host = self._in_room(item, width - 4)
+            left += [(text, paint("foreground", on)), (host, paint("foreground", on, "b"))]
+        else:
+            left.append((item.text, paint("foreground", on)))
         return two_sided(left, [], width, paint(on=on), self.glyphs.ellipsis)
+
+    def _in_room(self, item: Need, width: int) -> tuple[str, str]:
+        """Return who and where to in so many cells: half of them at least are the host's."""
+        mark = self.glyphs.ellipsis
+        text = cut(item.text, max(width // 2, width - len(item.host)), mark)
+        room = max(1, width - cells(text))
+        return text, item.host if len(item.host) <= room else mark + item.host[1 - room :]
 
 
 class SessionStrip(LineView, can_focus=True):
@@ -270,6 +291,7 @@ class SessionStrip(LineView, can_focus=True):
                 (f"{row.sign} ", paint(f"state-{row.state}", on, "b")),
                 (f"{cut(row.name, 16, self.glyphs.ellipsis)} ", paint("foreground", on)),
                 (f"{self.glyphs.bell} " if row.marked else "", paint("warning", on, "b")),
+                (f"{self.glyphs.asks} " if row.wants else "", paint("warning", on, "b")),
             ]
             length = sum(len(text) for text, _ in chip)
             if used + length > width - 6:

@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from widgets.cells import Piece, cut, two_sided
+from widgets.cells import Piece, cut, total, two_sided
 from widgets.lines import LineView
 
 if TYPE_CHECKING:
@@ -28,6 +28,10 @@ class TopBarValue:
     waiting: int = 0
     review: int = 0
     failed: int = 0
+    asks: int = 0
+    """Held connections that wait for an answer."""
+    denied: int = 0
+    """What was refused since the machines run."""
     clock: str = ""
 
 
@@ -50,6 +54,22 @@ def count_pieces(
         pieces.append((label, paint("foreground" if lively else "muted", on)))
         pieces.append(("   " if words else "  ", paint(on=on)))
     return pieces
+
+
+def egress_pieces(
+    value: TopBarValue, glyphs: Glyphs, paint: Paint, on: str, *, words: bool
+) -> list[Piece]:
+    """Return what of the network waits for an answer, and what was refused."""
+    asks, denied = value.asks, value.denied
+    lead, many = "egress " if words else f"{glyphs.asks} ", "ask" if asks == 1 else "asks"
+    quiet = paint("muted", on)
+    return [
+        (lead, quiet if words or not asks else paint("warning", on, "b")),
+        (f"{asks}", paint("warning", on, "b") if asks else quiet),
+        (f" {many} {glyphs.dot} " if words else f" {glyphs.failed} ", quiet),
+        (f"{denied:,}", paint("error", on) if denied else quiet),
+        (" denied   " if words else "  ", quiet),
+    ]
 
 
 class TopBar(LineView):
@@ -93,5 +113,8 @@ class TopBar(LineView):
             (gap, paint(on="panel")),
             *count_pieces(value, self.glyphs, paint, "panel", words=words),
         ]
-        right = [(f"{value.clock} ", paint("muted", "panel"))]
+        clock = [(f"{value.clock} ", paint("muted", "panel"))]
+        right = [*egress_pieces(value, self.glyphs, paint, "panel", words=True), *clock]
+        if total(left) + total(right) > width:
+            right = [*egress_pieces(value, self.glyphs, paint, "panel", words=False), *clock]
         return two_sided(left, right, width, paint(on="panel"), self.glyphs.ellipsis)

@@ -17,13 +17,14 @@ from app.prefix import prefix_name
 from app.services.colours import Colours
 from app.services.egress_rules import NoEgress
 from app.services.layouts import NoLayouts
+from app.ui.asking import Asking
 from app.ui.egress_screen import EgressScreen
 from app.ui.ending import ended_by_signals
 from app.ui.failures import told
 from app.ui.fleet_screen import FleetScreen
 from app.ui.help_screen import HelpScreen
 from app.ui.housekeeping import Housekeeping
-from app.ui.messages import SessionsArrived, TaskFailed
+from app.ui.messages import AnswerFailed, AnswerTaken, SessionsArrived, TaskFailed
 from app.ui.plain import keep_plain
 from app.ui.review_screen import ReviewScreen
 from app.ui.theming import chosen_palette, install_themes
@@ -33,6 +34,7 @@ from snapshot.errors import SnapshotError
 from themes.glyphs import UNICODE, Glyphs, glyphs_of_environment
 from themes.palette import DEFAULT, builtin_palettes
 from vm.errors import VMError
+from widgets.question_strip import QuestionStrip
 from widgets.terminal import TerminalView
 from widgets.terminal_keys import OuterDriver, mend_parser
 
@@ -51,11 +53,15 @@ if TYPE_CHECKING:
     from app.services.layouts import LayoutsPort
     from app.services.ports import FleetPort
     from app.ui.terminals import Terminals
+    from widgets.notice import Level
 
 
 HOUSEKEEPING_SECONDS = 5
 """How often is looked whether it is time for a garbage collection."""
 
+
+COUNTDOWN_SECONDS = 1
+"""How often the time that held connections still wait is written anew."""
 
 DUMB = ("dumb", "unknown")
 """Terminals that only print line by line; Rich takes them for 80x25 whatever their size is."""
@@ -116,6 +122,7 @@ class ClocheApp(App[None], inherit_bindings=False):
         self.strict = bool(os.environ.get("CLOCHE_DEBUG"))
         """Errors that nobody foresaw end the program and show where they came from."""
         self.housekeeping = Housekeeping()
+        self.asks = Asking(self)
         self.turns = Turns(self, self.deliver, self.show_bug)
         self.sessions: tuple[SessionInfo, ...] = ()
         self.sessions_changed: Signal[tuple[SessionInfo, ...]] = Signal(self, "sessions")
@@ -133,7 +140,13 @@ class ClocheApp(App[None], inherit_bindings=False):
         self.follow_sessions()
         self.start_terminals()
         self.set_interval(HOUSEKEEPING_SECONDS, self.housekeeping.tick)
+        self.set_interval(COUNTDOWN_SECONDS, self.asks.show)
+        changes = cast("Signal[Screen[object]]", self.screen_change_signal)  # pyright: ignore[reportUnknownMemberType]
+        changes.subscribe(self, self._show_asks)
         self.call_after_refresh(self.housekeeping.begin)
+
+    def _show_asks(self, _screen: Screen[object]) -> None:
+        self.asks.show()
 
     def _recolour(self, theme: Theme) -> None:
         palette = builtin_palettes().get(theme.name)
@@ -179,12 +192,52 @@ class ClocheApp(App[None], inherit_bindings=False):
             self.terminals.forget(session_id)
         self.sessions = tuple(message.sessions)
         self.sessions_changed.publish(self.sessions)
+        self.asks.take(self.sessions)
 
     @on(TaskFailed)
     def show_failure(self, message: TaskFailed) -> None:
-        """Say on the screen that is shown what did not work."""
-        if isinstance(self.screen, WorkScreen):
-            self.screen.say(message.text, message.hint, "error")
+        """Say what did not work."""
+        self.say(message.text, message.hint, "error")
+
+    def say(self, text: str, hint: str = "", level: Level = "info") -> None:
+        """Say a sentence on the screen that is shown, or below the dialog that lies over it."""
+        for screen in reversed(self.screen_stack):
+            if isinstance(screen, WorkScreen):
+                screen.say(text, hint, level)
+                return
+
+    # Held connections
+
+    @on(QuestionStrip.Wanted)
+    def answer_clicked(self) -> None:
+        """Give the keys to the question that was clicked."""
+        self.asks.focus()
+
+    @on(QuestionStrip.Left)
+    def leave_question(self, message: QuestionStrip.Left) -> None:
+        """Give the keys back."""
+        self.asks.left(message)
+
+    @on(QuestionStrip.More)
+    def show_answers(self, message: QuestionStrip.More) -> None:
+        """Show every answer."""
+        self.asks.more(message.question)
+
+    @on(QuestionStrip.Answered)
+    def answer_question(self, message: QuestionStrip.Answered) -> None:
+        """Give the answer to the session's keeper."""
+        self.asks.answer(message.question, message.answer.key)
+
+    @on(AnswerTaken)
+    def show_answer(self, message: AnswerTaken) -> None:
+        """Say which rule holds now."""
+        self.say(message.rule, level="done")
+
+    @on(AnswerFailed)
+    def show_failed_answer(self, message: AnswerFailed) -> None:
+        """Say why an answer did not arrive."""
+        self.say(message.text, message.hint, "error")
+        self.asks.failed(message.asked)
 
     async def on_event(self, event: events.Event) -> None:
         """Let what is typed wait for its turn."""
@@ -198,6 +251,8 @@ class ClocheApp(App[None], inherit_bindings=False):
     async def deliver(self, event: events.Key | events.Paste) -> None:
         """Give a key to an open question or to the prefix, wherever the focus is, else on."""
         screen = self.screen
+        if self.asks.takes(event):
+            return
         if isinstance(screen, WorkScreen) and await screen.take_typed(event):
             return
         if isinstance(event, events.Key) and event.key == "ctrl+h":

@@ -1,17 +1,20 @@
-"""What the strip of held connections says: pure functions from a session's questions."""
+"""What the strip of held connections says, and the queue of questions: pure."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final
 
 from snapshot.safe_text import safe_name
-from vm.egress.questions import Choice, choices
+from vm.egress.questions import Choice, Question, choices
 from vm.egress.rules import is_literal
 from widgets.question_strip import Answer, HeldQuestion
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
     from app.protocol import SessionInfo
-    from vm.egress.questions import Question
 
 KEYS = (
     ("o", "o", "once", ("once", False)),
@@ -24,32 +27,130 @@ KEYS = (
 )
 """Key, how it is written, what it is called, and which answer it gives."""
 
+LATE_S: Final = 5.0
+"""Seconds after its end for which a question is still shown: its keeper may be slow to say so."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A question and the session whose agent waits for its answer."""
+
+    session: str
+    question: Question
+
 
 def given_by(question: Question, key: str) -> Choice | None:
     """Return the answer that a key gives to a question."""
-    wanted = next((answer for name, _, _, answer in KEYS if name == key), None)
-    if wanted is None or (wanted[1] and is_literal(question.host)):
-        return None
-    return next((one for one in choices(question) if (one.answer, one.wide) == wanted), None)
+    return _given(question).get(key)
+
+
+def _given(question: Question) -> dict[str, Choice]:
+    """Return the answers that keys give; an address has no names beside it."""
+    literal = is_literal(question.host)
+    found = {
+        (one.answer, one.wide): one for one in choices(question) if not literal or not one.wide
+    }
+    return {key: found[wanted] for key, _, _, wanted in KEYS if wanted in found}
+
+
+def is_wide(choice: Choice) -> bool:
+    """Tell whether an answer holds for more than its host, or for longer than the session."""
+    return choice.wide or choice.scope in ("project", "always")
+
+
+def target_of(question: Question) -> str:
+    """Return the host, whole, and its ports; safe to print."""
+    ports = ",".join(map(str, question.ports))
+    host = f"[{question.host}]" if ":" in question.host else question.host
+    return safe_name(f"{host}:{ports}").text
 
 
 def held_question(info: SessionInfo, question: Question) -> HeldQuestion:
     """Return a session's question as the strip shows it."""
-    ports = ",".join(map(str, question.ports))
-    host = f"[{question.host}]" if ":" in question.host else question.host
-    answers: list[Answer] = []
-    for key, shown, label, _ in KEYS:
-        choice = given_by(question, key)
-        if choice is not None:
-            wide = choice.wide or choice.scope in ("project", "always")
-            answers.append(Answer(key, shown, label, safe_name(choice.text).text, wide))
+    return _held(info.id, f"{info.agent} ({info.name or info.id})", question)
+
+
+@lru_cache(maxsize=1024)
+def _held(session_id: str, who: str, question: Question) -> HeldQuestion:
+    """Make it once: the countdown shows it every second."""
+    given = _given(question)
+    answers = [
+        Answer(key, shown, label, safe_name(given[key].text).text, is_wide(given[key]))
+        for key, shown, label, _ in KEYS
+        if key in given
+    ]
     return HeldQuestion(
-        key=f"{info.id} {question.host}",
-        who=safe_name(f"{info.agent} ({info.name or info.id})").text,
-        target=safe_name(f"{host}:{ports}").text,
+        key=key_of(session_id, question.host),
+        who=safe_name(who).text,
+        target=target_of(question),
         reason=safe_name(question.reason).text,
         since=question.first_seen,
         ends=question.ends,
         waiting=question.waiting,
         answers=tuple(answers),
+        about=Asked(session_id, question),
     )
+
+
+def key_of(session_id: str, host: str) -> str:
+    """Return what names a question as long as it is open."""
+    return f"{session_id} {host}"
+
+
+def queued(sessions: Sequence[SessionInfo], now: float) -> list[HeldQuestion]:
+    """Return all open questions, the oldest in front.
+
+    The second one of a session comes after the first ones of all, and so on: an agent that asks
+    for fifty hosts lets the others have their turn.
+    """
+    found: list[tuple[int, float, HeldQuestion]] = []
+    for info in sessions:
+        open_ones = (one for one in info.asks if now < one.ends + LATE_S)
+        ordered = sorted(open_ones, key=lambda one: one.first_seen)
+        for turn, one in enumerate(ordered):
+            found.append((turn, one.first_seen, held_question(info, one)))
+    found.sort(key=lambda row: row[:2])
+    return [held for _, _, held in found]
+
+
+class AskQueue:
+    """The open questions of all sessions without those that were answered here.
+
+    An answer takes a moment until the session's record says so; a question that is asked anew
+    meanwhile (another port, a later try) is another one.
+    """
+
+    def __init__(self) -> None:
+        self._sessions: Sequence[SessionInfo] = ()
+        self._given: dict[str, Question] = {}
+
+    def take(self, sessions: Sequence[SessionInfo]) -> None:
+        """Take the sessions as they are now."""
+        self._sessions = sessions
+        open_ones = {key_of(info.id, one.host): one for info in sessions for one in info.asks}
+        self._given = {
+            key: one
+            for key, one in self._given.items()
+            if key in open_ones and _is_same(open_ones[key], one)
+        }
+
+    def give(self, asked: Asked) -> None:
+        """Leave out a question: its answer is on the way."""
+        self._given[key_of(asked.session, asked.question.host)] = asked.question
+
+    def take_back(self, asked: Asked) -> None:
+        """Show a question again: its answer did not arrive."""
+        self._given.pop(key_of(asked.session, asked.question.host), None)
+
+    def shown(self, now: float) -> list[HeldQuestion]:
+        """Return what can be answered."""
+        return [one for one in queued(self._sessions, now) if one.key not in self._given]
+
+
+def _is_same(now: Question, then: Question) -> bool:
+    return (now.first_seen, set(now.ports) <= set(then.ports)) == (then.first_seen, True)
+
+
+def denied(sessions: Iterable[SessionInfo]) -> int:
+    """Return how many connections and names were refused in sessions whose machines run."""
+    return sum(info.egress.denied for info in sessions if info.state in ("running", "paused"))

@@ -81,7 +81,7 @@ class RuleDialog(ModalScreen["Choice | None"]):
         with Vertical(classes="dialog"):
             yield Static(self.about, classes="dialog-title", markup=False)
             yield ChoiceList(glyphs=self.glyphs, id="choices")
-            yield Static("", classes="label", markup=False)
+            yield Static("", classes="gap")
             yield Static(key_line([("enter", "write this rule"), ("esc", "back")]))
 
     def on_mount(self) -> None:

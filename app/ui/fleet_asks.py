@@ -122,6 +122,8 @@ class FleetAsks(TerminalEvents):
     def action_answer(self) -> None:
         """Give the keys to the question that is shown."""
         strip = self.ask_strip
+        if self.cloche.asks.focus():  # a held connection waits for a minute at most
+            return
         if strip.shown is None:
             self.say("No agent asks for anything.")
         elif self.focused is not strip:

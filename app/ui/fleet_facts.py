@@ -6,6 +6,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from app.states import LIVE, is_reviewed, shown_state, state_words, to_review
+from app.ui.egress_asks import denied, key_of, target_of
 from snapshot.safe_text import safe_name
 from widgets.session_rail import Heading, Need, RailItem, SessionRow
 from widgets.top_bar import TopBarValue
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
 
 NUMBERED = 9
 """How many sessions `alt+N` reaches."""
+
+ASKS = "ask "
+"""How the key of a need begins that is a held connection; the question's own follows."""
 
 MINUTE, HOUR, DAY = 60, 3600, 86400
 
@@ -51,6 +55,7 @@ def row_of(
         message=safe_name(info.message).text if state == "failed" or info.waits else "",
         live=info.state in LIVE,
         marked=marked,
+        wants=target_of(info.asks[0]) if info.asks else "",
     )
 
 
@@ -110,10 +115,13 @@ def rail_items(
 def needs_of(infos: Sequence[SessionInfo], glyphs: Glyphs) -> list[Need]:
     """Return what waits for the user, the most urgent first."""
     waiting: list[Need] = []
+    asks: list[Need] = []
     broken: list[Need] = []
     review: list[Need] = []
     for info in infos:
         name = safe_name(info.name or info.id).text
+        if info.asks:
+            asks.append(_ask(info, name, glyphs))
         if info.state == "running" and info.agent_state in ("waiting", "stalled"):
             word = "waits for an answer" if info.agent_state == "waiting" else "does not move on"
             sign = str(getattr(glyphs, info.agent_state))
@@ -124,7 +132,20 @@ def needs_of(infos: Sequence[SessionInfo], glyphs: Glyphs) -> list[Need]:
             noun = "hunk" if info.open_units == 1 else "hunks"
             text = f"{name}: {info.open_units} {noun} to review"
             review.append(Need(info.id, "done", glyphs.done, text))
-    return [*waiting, *broken, *review]
+    return [*waiting, *asks, *broken, *review]
+
+
+def _ask(info: SessionInfo, name: str, glyphs: Glyphs) -> Need:
+    """Return one row a session, so that one that asks for many hosts hides nobody else."""
+    first = info.asks[0]
+    more = f" +{len(info.asks) - 1}" if len(info.asks) > 1 else ""
+    text, host = f"{name} {glyphs.rename} ", f"{target_of(first)}{more}"
+    return Need(f"{ASKS}{key_of(info.id, first.host)}", "waiting", glyphs.asks, text, host)
+
+
+def session_of(key: str) -> str:
+    """Return the session that a need is about."""
+    return key.removeprefix(ASKS).partition(" ")[0]
 
 
 def top_bar_value(infos: Sequence[SessionInfo], workspace: str) -> TopBarValue:
@@ -136,4 +157,6 @@ def top_bar_value(infos: Sequence[SessionInfo], workspace: str) -> TopBarValue:
         waiting=sum(info.agent_state in ("waiting", "stalled") for info in running),
         review=sum(to_review(info) for info in infos),
         failed=sum(shown_state(info) == "failed" for info in infos),
+        asks=sum(len(info.asks) for info in infos),
+        denied=denied(infos),
     )

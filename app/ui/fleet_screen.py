@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 from textual import on
 
 from app.states import LIVE
-from app.ui.fleet_facts import ORDERS, needs_of
+from app.ui.fleet_facts import ASKS, ORDERS, needs_of, session_of
 from app.ui.fleet_keys import FLEET_BINDINGS
 from app.ui.fleet_layout import FleetLayout
 from app.ui.fleet_panes import RAIL_FROM, WIDE_FROM
@@ -58,6 +58,8 @@ class FleetScreen(FleetLayout):
         (WIDE_FROM, "-wide"),
     ]
     BINDINGS: ClassVar[list[BindingType]] = FLEET_BINDINGS
+    _need = ""
+    """What the user went to last."""
 
     @on(LineList.Moved)
     def follow_cursor(self, message: LineList.Moved) -> None:
@@ -73,10 +75,12 @@ class FleetScreen(FleetLayout):
     async def open_chosen(self, message: LineList.Chosen) -> None:
         """Enter on a session goes into its screen; on a need, to what it needs."""
         message.stop()
-        self.rail.select(message.key)
+        self.rail.select(session_of(message.key))
         self.show_panes()
         info = self.current
-        if message.view.id == "needs" and info is not None and info.agent_state != "waiting":
+        if message.key.startswith(ASKS):
+            self.cloche.asks.focus(message.key.removeprefix(ASKS))
+        elif message.view.id == "needs" and info is not None and info.agent_state != "waiting":
             await self.run_action("review" if info.changes.files else "enter_pane")
         else:
             self.action_enter_pane()
@@ -108,7 +112,7 @@ class FleetScreen(FleetLayout):
 
     def hints(self) -> list[Hint]:
         """Return the keys that make sense for the session under the cursor."""
-        asked = self.ask_strip.shown is not None
+        asked = self.ask_strip.shown is not None or bool(self.cloche.asks.questions)
         shown = [hint for hint in super().hints() if hint.enabled]
         if self.prefix_is_on and self.slot_with_keys() is not None:
             shown.insert(0, Hint("[", "copy mode"))  # the terminal itself acts on that key
@@ -136,9 +140,12 @@ class FleetScreen(FleetLayout):
         if not keys:
             self.say("Nobody needs you.", level="done")
             return
-        current = self.rail.current_key
-        position = keys.index(current) + 1 if current in keys else 0
-        self.rail.select(keys[position % len(keys)])
+        here = [at for at, key in enumerate(keys) if session_of(key) == self.rail.current_key]
+        last = keys.index(self._need) if self._need in keys else -1
+        at = last if last in here else here[0] if here else -1
+        self._need = keys[(at + 1) % len(keys)]
+        self.rail.select(session_of(self._need))
+        self.cloche.asks.bring(self._need.removeprefix(ASKS))
         self.show_choice()
 
     def action_review(self) -> None:

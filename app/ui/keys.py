@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, cast
 from textual.binding import Binding
 
 from app.prefix import DEFAULT
-from app.ui.work_screen import key_name
+from app.ui.egress_asks import KEYS
+from app.ui.work_screen import ANSWER_KEY, key_name
 from widgets.copy_keys import COPY_KEYS, MOUSE_GESTURES, PREFIX_KEYS, SEARCH_KEYS
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ This page is made from the program's own table of keys.
 
 While an agent's screen has the focus, every key goes to the agent. What stays Cloche's: `ctrl+g`
 and then any key of the fleet screen (`ctrl+g` twice sends it once), `alt+1` to `alt+9`, and `f12`.
+`ctrl+g` and then `e` answers what an agent wants to reach, on every screen and in every dialog.
 A screen that is attached elsewhere is only watched; `ctrl+g` and then `enter` takes it over.
 How panes, copy mode and the mouse work stands in [live terminals](terminals.md).
 """
@@ -52,6 +54,26 @@ class KeyGroup:
 
     title: str
     rows: tuple[KeyRow, ...]
+
+
+ANSWERING = KeyRow((f"{DEFAULT} {ANSWER_KEY}",), "Give the keys to the connection that is held")
+
+ANSWERS = {
+    "o": "Allow it for a minute",
+    "s": "Allow it in this session",
+    "p": "Allow it in every session on this workspace; enter writes the rule that is shown",
+    "a": "Allow it in every session; enter writes the rule that is shown",
+    "w": "Allow all names beside it in this session; enter writes the rule that is shown",
+    "d": "Deny it in this session",
+    "exclamation_mark": "Deny it in every session; enter writes the rule that is shown",
+}
+"""What the answers to a held connection do, by key."""
+
+ASKING_KEYS = (
+    KeyRow(("enter",), "Choose among all answers; each is shown as the rule that it writes"),
+    KeyRow(("tab",), "The next question"),
+    KeyRow(("esc",), "Answer later: the keys go back to where they were"),
+)
 
 
 def rows_of(bindings: Iterable[BindingType]) -> tuple[KeyRow, ...]:
@@ -113,7 +135,8 @@ def key_groups(prefix: str = DEFAULT) -> tuple[KeyGroup, ...]:
         ("Details of an error", ErrorDialog),
     )
     groups = [KeyGroup(title, rows_of(bindings_of(cls))) for title, cls in places]
-    ordered = (*groups[:2], *terminal_groups(), *groups[2:])
+    everywhere = KeyGroup(groups[0].title, (*groups[0].rows, ANSWERING))
+    ordered = (everywhere, asking_group(), groups[1], *terminal_groups(), *groups[2:])
     return tuple(_with_prefix(group, prefix) for group in ordered)
 
 
@@ -123,6 +146,12 @@ def _with_prefix(group: KeyGroup, prefix: str) -> KeyGroup:
         for row in group.rows
     )
     return KeyGroup(group.title.replace(DEFAULT, prefix), rows)
+
+
+def asking_group() -> KeyGroup:
+    """Return the answers to a held connection."""
+    rows = [KeyRow((shown,), ANSWERS[name]) for name, shown, _, _ in KEYS]
+    return KeyGroup("Held connection", (*rows, *ASKING_KEYS))
 
 
 def terminal_groups() -> tuple[KeyGroup, ...]:

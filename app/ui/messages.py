@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from app.services.documents import LoadedFile
     from app.services.layouts import Layout
     from app.services.ports import SessionPort
+    from app.ui.egress_asks import Asked
     from widgets.diff_model import Side, Spans
 
 
@@ -29,6 +30,22 @@ class TaskFailed(Message):
 
     text: str
     hint: str = ""
+
+
+@dataclass
+class AnswerTaken(Message):
+    """A keeper put an answer in force; the rule is safe to print."""
+
+    rule: str
+
+
+@dataclass
+class AnswerFailed(Message):
+    """An answer to a held connection did not arrive."""
+
+    asked: Asked
+    text: str
+    hint: str
 
 
 @dataclass

@@ -18,6 +18,7 @@ from textual.worker import Worker, WorkerState
 from app.ui.error_dialog import ErrorDialog
 from widgets.ask_strip import AskStrip
 from widgets.notice import NoticeLine, NoticeValue
+from widgets.question_strip import QuestionStrip
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
 DEAF_SECONDS = 0.5
 """How long nothing must be typed before keys count that a guest's doing brought here, and how long
 an error or a grave question must have been in sight."""
+
+ANSWERING = (Input, AskStrip, QuestionStrip)
+"""Where an enter is an answer."""
 
 NOTICE_SECONDS = 8
 """How long a notice that is no error stays."""
@@ -180,7 +184,7 @@ class SpeakingScreen(Screen[None]):
         """Tell whether a key is an enter that somebody pressed who had seen the error line."""
         notice = self.query_one("#notice", NoticeLine)
         shown = notice.value is not None and notice.value.level == "error"
-        elsewhere = self.focus_owner() or isinstance(self.focused, Input | AskStrip)
+        elsewhere = self.focus_owner() or isinstance(self.focused, ANSWERING)
         late = event.time >= self._error_since + DEAF_SECONDS
         return shown and event.key == "enter" and late and not elsewhere
 

@@ -12,6 +12,7 @@ from app.ui.speaking import SpeakingScreen
 from widgets.key_bar import Hint, KeyBar
 from widgets.line_bar import LineBar
 from widgets.notice import NoticeLine
+from widgets.question_strip import QuestionStrip
 from widgets.top_bar import TopBar
 
 if TYPE_CHECKING:
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
 
 PREFIX_ID = "app.prefix"
 """The binding whose key the user may choose; what stands there is the usual one."""
+
+ANSWER_KEY = "e"
+"""After the prefix it gives the keys to the held connection that is asked about, everywhere."""
 
 KEY_NAMES = {
     "left_square_bracket": "[",
@@ -99,6 +103,7 @@ class WorkScreen(SpeakingScreen):
         """Catch up with what changed while another screen was on top."""
         self._sessions_changed(self.cloche.sessions)
         self.refresh_keys()
+        self.cloche.asks.show()
 
     def _sessions_changed(self, sessions: Sequence[SessionInfo]) -> None:
         workspace = str(self.cloche.workspace)
@@ -108,6 +113,11 @@ class WorkScreen(SpeakingScreen):
 
     def show_sessions(self, sessions: Sequence[SessionInfo]) -> None:
         """Show the sessions as they are now."""
+
+    def go_home(self) -> None:
+        """Give the keys to where they are when nothing else has them."""
+        home = self.AUTO_FOCUS or "#keys"
+        self.set_focus(next((one for one in self.query(home) if one.focusable), None))
 
     # Keys
 
@@ -148,6 +158,11 @@ class WorkScreen(SpeakingScreen):
             return
         help_hint = Hint("?", "help", "app.help")
         owner = self.focus_owner()
+        if isinstance(self.focused, QuestionStrip):
+            lead = (f"{self.glyphs.keys} keys answer the question", "warning")
+            more = [Hint("tab", "next")] if len(self.cloche.asks.questions) > 1 else []
+            bar.show([*more, Hint("enter", "all answers"), Hint("esc", "later")], None, lead=lead)
+            return
         if self._prefix:
             bar.show(self.hints(), help_hint, lead=(self.cloche.prefix_name, "warning"))
         elif owner:
@@ -200,6 +215,8 @@ class WorkScreen(SpeakingScreen):
 
     async def run_key(self, key: str) -> bool:
         """Do what a key of this screen does, whoever has the focus."""
+        if key == ANSWER_KEY and self.cloche.asks.focus():
+            return True
         binding = self.table().get(key)
         if binding is None:
             if key not in ("escape", self.cloche.prefix):

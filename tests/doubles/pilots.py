@@ -23,7 +23,18 @@ if TYPE_CHECKING:
     from textual.pilot import Pilot
     from textual.worker import Worker
 
-BOUNDED = ("connect", "load", "start", "tasks", "merge", "decide", "colours", "terminals", "wake")
+BOUNDED = (
+    "answer",
+    "connect",
+    "load",
+    "start",
+    "tasks",
+    "merge",
+    "decide",
+    "colours",
+    "terminals",
+    "wake",
+)
 """Groups of workers that end by themselves."""
 
 PATIENCE_S = 60
