@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from app.errors import AppError
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Generator, Iterable
     from pathlib import Path
 
 MAX_OWN_FILE = 64 << 20
@@ -22,9 +22,14 @@ def write_atomic(path: Path, data: bytes | bytearray, mode: int = 0o600) -> None
 
     Raises OSError as the system does (a full disk, a folder that is gone).
     """
+    write_pieces(path, (data,), mode)
+
+
+def write_pieces(path: Path, pieces: Iterable[bytes | bytearray], mode: int = 0o600) -> None:
+    """Do the same with a content that is made while it is written."""
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
-        _write_new(temporary, data, mode)
+        _write_new(temporary, pieces, mode)
         os.replace(temporary, path)
     except BaseException:
         with contextlib.suppress(FileNotFoundError):
@@ -51,10 +56,10 @@ def overwrite(path: Path, data: bytes) -> bool:
     return True
 
 
-def _write_new(path: Path, data: bytes | bytearray, mode: int) -> None:
+def _write_new(path: Path, pieces: Iterable[bytes | bytearray], mode: int) -> None:
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
     with os.fdopen(descriptor, "wb") as file:
-        file.write(data)
+        file.writelines(pieces)
         file.flush()
         os.fsync(file.fileno())
 

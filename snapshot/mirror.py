@@ -41,7 +41,8 @@ SPECIAL: Final = "special file"
 SPARSE: Final = "sparse file"
 PENDING: Final = "its content was not fetched (yet, or the mirror's quota is used up)"
 
-_PERMISSIONS: Final = 0o777
+_MODES: Final = tuple(range(0o1000))
+"""Permission bits by their number: each is one object, however many entries have it."""
 
 
 class FileKey(NamedTuple):
@@ -218,12 +219,13 @@ class _Resolver:
     def run(self, listing: Mapping[bytes, Listed]) -> None:
         for path, entry in listing.items():
             self._children.setdefault(folder_of(path), []).append(entry)
+        del listing  # a long one is large, and nobody needs it by path any more
         while self._waiting:
             self._folder(self._waiting.pop())
 
     def _folder(self, place: _Place) -> None:
         covered: set[bytes] = set()
-        for entry in self._children.get(place.path, ()):
+        for entry in self._children.pop(place.path, ()):
             covered.add(name_of(entry.path))
             if entry.kind == "dir":
                 self._sub_folder(place, entry)
@@ -243,7 +245,7 @@ class _Resolver:
         if place.in_place and not in_place:
             self._hide(entry.path)
         origin = lower if lower is not None and not in_place else b""
-        made = Entry("dir", entry.mode & _PERMISSIONS, 0, entry.mtime_ns)
+        made = Entry("dir", _MODES[entry.mode & 0o777], 0, entry.mtime_ns)
         self.present[entry.path] = AgentEntry(made, "", origin)
         self._waiting.append(_Place(entry.path, lower, in_place))
 
@@ -262,7 +264,7 @@ class _Resolver:
 
     def _leaf(self, place: _Place, entry: Listed) -> AgentEntry:
         """Make the entry of a file, link or special file."""
-        mode = entry.mode & _PERMISSIONS
+        mode = _MODES[entry.mode & 0o777]
         origin = b""
         if place.lower is not None and not place.in_place:
             lower = join(place.lower, name_of(entry.path))

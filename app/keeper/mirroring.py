@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from app.files import read_regular, write_atomic
+from app.files import read_regular, write_pieces
 from app.keeper.threads import in_thread
 from app.wire_text import to_bytes, to_text
 from snapshot import mirror as snapshot_mirror
@@ -27,7 +27,7 @@ from vm.machine.entries import UpperEntry
 from vm.steps import reached
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
     from app.keeper.links import Links
@@ -46,6 +46,9 @@ MAX_ENTRIES: Final = 300_000
 """Entries of one listing; figures: `python -m tests.bench.listing`."""
 
 FETCH_S: Final = 120.0
+
+PIECE: Final = 1 << 18
+"""Bytes of `mirror.json` that are made at a time."""
 
 
 class Row(msgspec.Struct, frozen=True, array_like=True):
@@ -118,7 +121,7 @@ class Mirror:
         self._failed = len(self._contents) < len(saved.contents)  # the next pass fetches them
         self._rows = saved.rows
         self.generation = saved.generation
-        self._resolve([_entry(row) for row in saved.rows])
+        self._show(self._resolved([_entry(row) for row in saved.rows]))
 
     @property
     def fetched(self) -> Iterable[str]:
@@ -206,37 +209,40 @@ class Mirror:
         reached("pass.fetched")
         self._rows = None
         self._forget_unlisted(listing.entries)
-        self._resolve(listing.entries)
-        write_atomic(self._path, self._saved(self.generation + 1, listing.entries))
+        tree = self._resolved(listing.entries)
+        write_pieces(self._path, self._saved(self.generation + 1, listing.entries))
+        listing.entries.clear()  # a long list is large, and all that is shown of it is in the tree
+        self._show(tree)
         self._listed = listing.digest
         self.generation += 1
 
-    def _saved(self, generation: int, entries: list[UpperEntry]) -> bytearray:
-        """Return `mirror.json` (a Saved), made row by row: a long list is not held twice."""
+    def _saved(self, generation: int, entries: list[UpperEntry]) -> Iterator[bytes | bytearray]:
+        """Yield `mirror.json` (a Saved) piece by piece: a long list is not held twice."""
         encoder, data = msgspec.json.Encoder(), bytearray(b'{"generation":%d' % generation)
         rows = (_row(entry) for entry in entries)
         contents = (Content(*key, digest) for key, digest in self._contents.items())
         for name, values in (("rows", rows), ("contents", contents)):
             data += b',"%s":[' % name.encode()
-            before = len(data)
-            for value in values:
+            for number, value in enumerate(values):
+                if number:
+                    data += b","
                 encoder.encode_into(value, data, -1)
-                data += b","
-            if len(data) > before:
-                del data[-1:]
+                if len(data) >= PIECE:
+                    yield data
+                    data = bytearray()
             data += b"]"
-        data += b',"format":1}'
-        return data
+        yield data + b',"format":1}'
 
     def _forget_unlisted(self, entries: list[UpperEntry]) -> None:
         keys = (FileKey(e.inode, e.size, e.mtime_ns, e.ctime_ns) for e in entries)
         self._contents = {key: self._contents[key] for key in keys if key in self._contents}
 
-    def _resolve(self, entries: list[UpperEntry]) -> None:
-        self.tree = snapshot_mirror.resolve(
-            self._base.manifest, entries, self._contents, self._limits
-        )
-        self.changes = compare(self._base.manifest, self.tree, self._base.rules, self._content)
+    def _resolved(self, entries: list[UpperEntry]) -> AgentTree:
+        return snapshot_mirror.resolve(self._base.manifest, entries, self._contents, self._limits)
+
+    def _show(self, tree: AgentTree) -> None:
+        changes = compare(self._base.manifest, tree, self._base.rules, self._content)
+        self.tree, self.changes = tree, changes
 
     def _content(self, digest: str) -> bytes | None:
         """Give a content to look for renames; without it one is shown as two changes."""

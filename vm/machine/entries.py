@@ -74,6 +74,7 @@ class EntryReader:
         self._room = max_bytes + MAX_FRAME
         self._folders = {b""}
         self._seen: set[bytes] = set()
+        self._modes: dict[int, int] = {}
         self._batches: deque[bytes] = deque()
         self._hash = blake2b(digest_size=32)
 
@@ -94,12 +95,12 @@ class EntryReader:
         """Take all batches apart, each gone when it is done; blocks, run it in a thread."""
         while self._batches:
             self._take_apart(self._batches.popleft())
-        self._folders, self._seen = {b""}, set()
+        self._folders, self._seen, self._modes = {b""}, set(), {}
 
     def _take_apart(self, payload: bytes) -> None:
         position = 0
         while position < len(payload):
-            entry, position = decode(payload, position)
+            entry, position = decode(payload, position, self._modes)
             self._add(entry)
 
     def _add(self, entry: UpperEntry) -> None:
@@ -115,8 +116,13 @@ class EntryReader:
         self.entries.append(entry)
 
 
-def decode(payload: bytes, position: int) -> tuple[UpperEntry, int]:
-    """Decode the entry at `position` and return it with the position after it."""
+def decode(
+    payload: bytes, position: int, modes: dict[int, int] | None = None
+) -> tuple[UpperEntry, int]:
+    """Decode the entry at `position` and return it with the position after it.
+
+    Equal modes become one number in `modes`: a long list has few of them.
+    """
     path, position = _text(payload, position)
     if position + _FIXED.size > len(payload):
         raise GuestProtocol("The guest's list breaks off inside an entry.")
@@ -133,7 +139,7 @@ def decode(payload: bytes, position: int) -> tuple[UpperEntry, int]:
         kind=KINDS[kind],
         opaque=bool(flags & OPAQUE),
         redirect=redirect,
-        mode=mode,
+        mode=mode if modes is None else modes.setdefault(mode, mode),
         uid=uid,
         nlink=nlink,
         inode=inode,
