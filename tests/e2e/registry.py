@@ -19,6 +19,7 @@ UNPACKED = Path(__file__).resolve().parents[2] / ".tools/registry/usr/bin/docker
 """Where ./test puts the program on a host that has it not installed."""
 
 START_S = 60.0
+TRIES = 5
 COMMAND_S = 120
 APPLETS = ("sh", "ash", "cat", "ls", "mkdir", "mv", "rm", "echo", "id", "env", "sleep", "touch")
 MUSL = "/lib/ld-musl-x86_64.so.1"
@@ -41,10 +42,28 @@ def registry(folder: Path, auth: str = "", tls: str = "") -> Generator[str]:
 
     `auth` and `tls` are those parts of its configuration.
     """
-    program = shutil.which("docker-registry") or str(UNPACKED)
+    for _ in range(TRIES):
+        port = _free_port()
+        child = _begin(folder, port, auth, tls)
+        try:
+            if not _answers(child, port):
+                continue  # somebody else has got the port meanwhile
+            yield f"127.0.0.1:{port}"
+            return
+        finally:
+            child.kill()
+            child.wait()
+    raise AssertionError((folder / "registry.log").read_text())
+
+
+def _free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+        return int(probe.getsockname()[1])
+
+
+def _begin(folder: Path, port: int, auth: str, tls: str) -> subprocess.Popen[bytes]:
+    program = shutil.which("docker-registry") or str(UNPACKED)
     config = folder / "registry.yml"
     config.write_text(
         "version: 0.1\nlog: {level: error, accesslog: {disabled: true}}\n"
@@ -53,19 +72,13 @@ def registry(folder: Path, auth: str = "", tls: str = "") -> Generator[str]:
         f"{auth and f'auth: {auth}'}\n"
     )
     with (folder / "registry.log").open("wb") as log:
-        child = subprocess.Popen([program, "serve", str(config)], stdout=log, stderr=log)
-    try:
-        _until_it_answers(child, port)
-        yield f"127.0.0.1:{port}"
-    finally:
-        child.kill()
-        child.wait()
+        return subprocess.Popen([program, "serve", str(config)], stdout=log, stderr=log)
 
 
-def _until_it_answers(child: subprocess.Popen[bytes], port: int) -> None:
+def _answers(child: subprocess.Popen[bytes], port: int) -> bool:
+    """Wait until it serves; False when it has ended instead."""
     end = time.monotonic() + START_S
-    while True:
-        assert child.poll() is None
+    while child.poll() is None:
         assert time.monotonic() < end
         with contextlib.suppress(OSError):
             connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
@@ -73,8 +86,9 @@ def _until_it_answers(child: subprocess.Popen[bytes], port: int) -> None:
             answer = connection.getresponse().status
             connection.close()
             assert answer in (200, 400)  # 400: it wants TLS
-            return
+            return child.poll() is None
         time.sleep(0.05)
+    return False
 
 
 def busybox_image(folder: Path) -> Path:

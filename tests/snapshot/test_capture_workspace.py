@@ -206,9 +206,8 @@ def test_a_workspace_inside_our_own_state_is_refused(tmp_path: Path) -> None:
 
 
 UNREADABLE = """
-import os, sys
+import sys
 from pathlib import Path
-os.setgid(65534); os.setuid(65534)
 from snapshot.capture import CaptureOptions, take_snapshot
 from snapshot.errors import WorkspaceRefused
 try:
@@ -218,20 +217,21 @@ except WorkspaceRefused as error:
 """
 
 
-@pytest.mark.skipif(os.getuid() != 0, reason="needs root to become an ordinary user")
+RIGHTS = "-dac_override,-dac_read_search"
+WITHOUT = ("setpriv", "--bounding-set", RIGHTS, "--inh-caps", RIGHTS, "--")
+"""Takes from root the right to read what is closed; the interpreter itself may lie in its home."""
+
+
 @pytest.mark.parametrize("name", ["closed", "closed_dir"])
 def test_what_cannot_be_read_is_named_with_the_fix(name: str, tmp_path: Path) -> None:
     workspace = write(tmp_path / "ws", {"a": "x", "sub/closed": "x", "sub/closed_dir/x": "x"})
     (workspace / "sub" / name).chmod(0)
     place = made(tmp_path / "out")
-    place.chmod(0o777)
-    for folder in [tmp_path, *tmp_path.parents]:
-        if any(part.startswith("pytest-of-") for part in folder.parts):
-            folder.chmod(0o755)
     root = Path(capture_run.__file__).parent.parent
 
     def run(*exclude: str) -> str:
-        command = [sys.executable, "-c", UNREADABLE, str(workspace), str(place), *exclude]
+        less = WITHOUT if os.getuid() == 0 else ()
+        command = [*less, sys.executable, "-c", UNREADABLE, str(workspace), str(place), *exclude]
         return subprocess.run(
             command, cwd=root, check=True, capture_output=True, text=True, timeout=60
         ).stdout

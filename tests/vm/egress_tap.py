@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 WAIT_S = 60.0
+GUEST_S = 300.0
+"""Longest that one thing in the guest may take; a hundred times what an idle host needs."""
+
 SLOTS, SLOT = 32, 70_000
 ALLOW = Verdict("allow", "user", "r", "here", "allowed", "Allowed.")
 DENY = Verdict("deny", "user", "r", "here", "denied", "Denied.")
@@ -135,7 +138,9 @@ class Namespace:
         assert self.process.stdout is not None
         self.process.stdin.write(json.dumps([operation.__name__, values]).encode() + b"\n")
         self.process.stdin.flush()
-        answer = json.loads(self.process.stdout.readline())
+        line = self.process.stdout.readline()
+        assert line, "the guest ended, or stood still and was ended"
+        answer = json.loads(line)
         assert "ok" in answer, answer
         return answer["ok"]
 
@@ -213,8 +218,15 @@ class Site:
         return str(IPv4Address(self.table.bind(name, asyncio.get_running_loop().time())))
 
     async def guest(self, operation: Callable[..., Any], *values: Any) -> Any:
-        """Have something done in the guest."""
-        return await asyncio.to_thread(self.namespace.call, operation, *values)
+        """Have something done in the guest; one that stands still is ended after GUEST_S."""
+        work = asyncio.create_task(asyncio.to_thread(self.namespace.call, operation, *values))
+        try:
+            if not (await asyncio.wait({work}, timeout=GUEST_S))[0]:
+                self.namespace.process.kill()
+        except asyncio.CancelledError:
+            self.namespace.process.kill()  # or its thread would wait for ever
+            raise
+        return await work
 
     async def close(self) -> None:
         self.gateway.detach()

@@ -47,9 +47,11 @@ def test_a_listener_hears_where_we_are_and_lets_us_go(
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(place))
         listener.listen()
+        listener.settimeout(30)
 
         def answer() -> None:
             line, _ = listener.accept()
+            line.settimeout(30)
             with line:
                 said.append(line.recv(100))
                 line.send(b".")
