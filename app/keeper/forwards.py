@@ -40,6 +40,9 @@ log = logging.getLogger(__name__)
 MAX_CONNECTIONS: Final = 24
 """Connections of one session at a time; the guest's sshd allows 64 sessions in all."""
 
+MAX_WAITING: Final = 256
+"""Connections that wait for their turn; more are closed at once."""
+
 CHUNK: Final = 1 << 16
 END_S: Final = 2.0
 """Seconds in which the last bytes may still reach a client when its port is removed."""
@@ -59,6 +62,7 @@ class Forwards:
         self._links = links
         self._listening: dict[int, _Listening] = {}
         self._known: dict[int, Forward] = {}
+        self._room = asyncio.Semaphore(MAX_CONNECTIONS)
 
     def list(self) -> list[Forward]:
         """Return the ports in order."""
@@ -128,8 +132,9 @@ class Forwards:
         self, guest_port: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
         try:
-            if self.connections <= MAX_CONNECTIONS:
-                await _carry(await self._links.ssh(), guest_port, reader, writer)
+            if self.connections <= MAX_CONNECTIONS + MAX_WAITING:
+                async with self._room:
+                    await _carry(await self._links.ssh(), guest_port, reader, writer)
         except (LinkLost, asyncssh.Error, OSError) as error:
             log.info("a connection to the guest's port %d ended: %s", guest_port, error)
         finally:

@@ -85,9 +85,18 @@ async def test_a_connection_reaches_the_guests_loopback(ports: Forwards, tmp_pat
 
 async def test_connections_are_bounded(ports: Forwards, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(forwards, "MAX_CONNECTIONS", 0)
+    monkeypatch.setattr(forwards, "MAX_WAITING", 0)
     made = await ports.add(Forward(0, 80))
     with contextlib.suppress(ConnectionResetError):  # what was sent may make a reset of the end
         assert await ask(made.host_port, b"x") == b""
+
+
+async def test_more_at_once_than_there_is_room_for_wait_their_turn(ports: Forwards) -> None:
+    made = await ports.add(Forward(0, 80))
+    words = [b"%d" % number for number in range(3 * forwards.MAX_CONNECTIONS)]
+    async with asyncio.timeout(60):
+        said = await asyncio.gather(*(ask(made.host_port, word) for word in words))
+    assert [word in answer for word, answer in zip(words, said, strict=True)] == [True] * len(words)
 
 
 async def test_the_next_keeper_listens_on_and_says_what_it_cannot(
