@@ -67,6 +67,7 @@ def sample(names: list[str]) -> list[int]:
     return sorted(chosen)
 
 
+@pytest.mark.timeout(3600 if FULL else 600)
 def test_a_kill_at_any_step_leaves_all_or_nothing_and_says_which(memory_path: Path) -> None:
     names = steps_of(memory_path)
     assert len(names) > 800
