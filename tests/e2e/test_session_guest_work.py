@@ -373,7 +373,10 @@ def test_a_port_leads_to_the_guests_loopback_until_it_is_removed(lab: Lab) -> No
     (forward,) = lab.world.json("port", lab.session)["ports"]
     port = forward["host_port"]
     assert (forward["guest_port"], forward["problem"]) == (9000, "")
-    started = lab.exec("--", "sh", "-c", f"python3 -c {shlex.quote(ECHO)} & sleep 2")
+    serving = f"python3 -c {shlex.quote(ECHO)} > /tmp/serving & "
+    started = lab.sh(
+        serving + "until grep up /tmp/serving; do sleep 0.1; done", "--timeout-s", "60"
+    )
     assert started.stdout == b"up\n"
     data = os.urandom(300_000)
     assert ask(port, data) == data[::-1]
