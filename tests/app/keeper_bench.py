@@ -79,6 +79,10 @@ class FakeGuest:
             target=target,
         )
 
+    async def watch(self, _still: Callable[[], bool]) -> None:
+        """Wait for a link to die: none does."""
+        await asyncio.Event().wait()
+
     async def bulk(self) -> FakeGuest:
         return self
 
