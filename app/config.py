@@ -7,7 +7,7 @@
     agents:
       mine: {command: [my-agent, --fast], env: {LANG: C.UTF-8}}
     ui: {bell: mark, prefix: ctrl+g, direct_keys: true}
-    egress: {profile: standard, unlisted: ask, wait: 60}
+    egress: {profile: standard, unlisted: ask, wait: 60, ca: host}
     broker: {services: {anthropic: {credential: "file:/home/me/.keys/a"}}, cap: {usd: 5}}
 
 `.cloche.yaml` in the workspace comes with the code and is not trusted: it may only tighten.

@@ -96,7 +96,15 @@ class SessionRecord(msgspec.Struct, frozen=True):
     """The image's own variables, for every program in the guest; what anybody else says wins."""
     broker: BrokerRecord = BrokerRecord()
     """Which services the agent is given, and where their keys are."""
+    network_env: dict[str, str] = {}
+    """Variables that the network needs: registries and authorities of the host. They win over the
+    image's."""
     format: int = FORMAT
+
+    @property
+    def world_env(self) -> dict[str, str]:
+        """The variables of image and network, for every program in the guest."""
+        return {**self.image_env, **self.network_env}
 
 
 class Process(msgspec.Struct, frozen=True):

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from app.client import fleet
+from app.client.egress import reload_rules
 from app.egress.compose import About, Composed, compose
 from app.egress.rules_edit import ALWAYS, add_rule
-from app.egress.session import SessionEgress, add_session_rule, read_session_egress
+from app.egress.session import add_session_rule
+from app.egress.writing import about_session
 from app.errors import EXIT_DONE, AppError
 from app.paths import Paths
 from app.records import read_session
-from app.wire_text import path_text, text_path
+from app.wire_text import path_text
 from vm.egress.addresses import Own, literal
 from vm.egress.kinds import Request
 from vm.egress.ledger import NAME, read_entries, read_totals, target
@@ -43,11 +46,9 @@ def egress(arguments: argparse.Namespace, output: Output) -> int:
 
 def _about(paths: Paths, arguments: argparse.Namespace) -> About:
     if not arguments.session:
-        return About(arguments.agent, Path.cwd(), SessionEgress())
+        return About(arguments.agent, Path.cwd())
     info = fleet.find_session(paths, arguments.session)
-    record = read_session(paths.session(info.id))
-    egress = read_session_egress(paths.session(info.id))
-    return About(record.agent.name, Path(text_path(record.workspace)), egress)
+    return about_session(paths, read_session(paths.session(info.id)))
 
 
 def _explain(paths: Paths, arguments: argparse.Namespace, output: Output) -> None:
@@ -117,12 +118,14 @@ def _add(paths: Paths, arguments: argparse.Namespace, output: Output) -> None:
         raise AppError("usage", "For how long shall the rule hold?", hint)
     rule = _rule(arguments.rule, arguments.action, arguments.private, not arguments.session)
     _refuse_shadow(paths, arguments, rule)
-    if arguments.session:
-        info = fleet.find_session(paths, arguments.session)
-        change = add_session_rule(paths.session(info.id), rule)
+    session = fleet.find_session(paths, arguments.session).id if arguments.session else ""
+    if session:
+        change = add_session_rule(paths.session(session), rule)
     else:
         scope = ALWAYS if arguments.always else path_text(Path.cwd())
         change = add_rule(paths.config, rule, scope)
+    for sentence in asyncio.run(reload_rules(paths, session)):
+        output.note(sentence)
     removed = [f"{one.effect} {one.text}" for one in change.removed]
     value = {"rule": rule.text, "verdict": rule.effect, "added": change.added, "removed": removed}
 

@@ -120,6 +120,7 @@ def _sessions(add: Adder) -> None:
         metavar="HOST:GUEST",
         help="forward a port of 127.0.0.1 to the guest's; can be given again",
     )
+    _network(run)
     _queue(run)
     add("ps", "list the sessions")
     add("stop", "mirror for the last time and end the machine", session=True)
@@ -140,6 +141,41 @@ def _sessions(add: Adder) -> None:
         help="export the terminal's record as asciicast v2: to FILE, - is stdout, default: ID.cast",
     )
     logs.add_argument("--force", action="store_true", help="replace FILE if it is there")
+
+
+def _network(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--egress",
+        choices=("locked", "standard", "permissive"),
+        default="",
+        metavar="PROFILE",
+        help="what may be reached without a rule: locked (model providers), standard (also "
+        "development hosts and your registries; the rest asks), permissive (everything public); "
+        "default: the configuration's",
+    )
+    command.add_argument(
+        "--allow-host",
+        action="append",
+        default=[],
+        metavar="NAME[:PORT]",
+        help="let this name through (*.NAME: those below it); can be given again",
+    )
+    command.add_argument(
+        "--allow-cidr",
+        action="append",
+        default=[],
+        metavar="CIDR[:PORT]",
+        help="let these public addresses through; can be given again",
+    )
+    command.add_argument(
+        "--deny-egress", action="store_true", help="refuse every connection, and log it"
+    )
+    command.add_argument(
+        "--no-network",
+        action="store_false",
+        dest="network",
+        help="give the machine no network card at all",
+    )
 
 
 def _queue(command: argparse.ArgumentParser) -> None:
@@ -199,6 +235,7 @@ def _sandbox(add: Adder) -> None:
     box.add_argument("--vcpus", type=int, default=None, metavar="N", help="processors")
     box.add_argument("--memory", type=int, default=None, metavar="MIB", help="memory in MiB")
     box.add_argument("--scratch", type=int, default=None, metavar="GIB", help="disk in GiB")
+    _network(box)
     box.add_argument("--root", action="store_true", help="as root of the machine's world")
     box.add_argument("--cwd", default="", metavar="DIR", help="in the guest; default: /workspace")
     box.add_argument("--stdin-file", default=None, metavar="FILE", help="its input; - is stdin")

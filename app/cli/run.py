@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 import sys
 import time
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from app.cli.network_flags import egress_of, egress_report, note_refused
 from app.cli.ports import parse_forward
 from app.cli.sessions import Waiting, note_open
 from app.client import fleet
@@ -18,6 +20,7 @@ from app.client.session import SessionClient
 from app.errors import EXIT_DONE, EXIT_OURS, AppError
 from app.paths import Paths
 from app.records import read_state
+from app.services.egress_refused import refused_in
 
 if TYPE_CHECKING:
     import argparse
@@ -30,6 +33,7 @@ OVER = frozenset({"stopped", "failed", "lost"})
 
 def run(arguments: argparse.Namespace, output: Output) -> int:
     """Start a session; the exit status is the agent's where the command waits for its end."""
+    size = shutil.get_terminal_size((100, 30))
     request = StartRequest(
         agent=arguments.agent,
         workspace=arguments.workspace or Path.cwd(),
@@ -39,7 +43,9 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
         image=arguments.image,
         guest=arguments.guest,
         queue=arguments.queue,
-        **_terminal_size(),
+        egress=egress_of(arguments, ask=not arguments.headless),
+        columns=size.columns,
+        rows=size.lines,
     )
     paths = Paths.from_environment()
     if arguments.headless:
@@ -48,13 +54,6 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
     if arguments.detach or not here:
         return asyncio.run(_detached(paths, request, output))
     return _attached(paths, request, output)
-
-
-def _terminal_size() -> dict[str, int]:
-    import shutil
-
-    size = shutil.get_terminal_size((100, 30))
-    return {"columns": size.columns, "rows": size.lines}
 
 
 async def _detached(paths: Paths, request: StartRequest, output: Output) -> int:
@@ -102,7 +101,9 @@ async def _headless(paths: Paths, request: StartRequest, output: Output) -> int:
     if info.exit_code is None:
         raise await _failure(paths, info)
     duration = round((time.monotonic() - began) * 1000)
-    report = _report(paths, info, duration)
+    refusals = refused_in(paths.session(session))
+    note_refused(output, refusals)
+    report = _report(paths, info, duration) | {"egress": egress_report(refusals)}
     output.result(report, lambda: _print_report(output, report, info))
     return info.exit_code
 
@@ -149,7 +150,6 @@ def _report(paths: Paths, info: SessionInfo, duration_ms: int) -> dict[str, Any]
         "boot_ms": state.boot_ms,
         "accelerator": info.accelerator,
         "changes": msgspec.to_builtins(info.changes),
-        "egress": {"denied": 0},
         "state": info.state,
         "message": info.message,
         "notices": list(info.notices),

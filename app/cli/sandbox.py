@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import msgspec
 
 from app.cli.guest import our_terminals
+from app.cli.network_flags import egress_report, note_refused
 from app.cli.sandbox_flags import request_of
 from app.client.programs import writer
 from app.client.sandboxes import logs_folder
@@ -128,6 +129,7 @@ class _Waiting:
 
 def _tell(request: SandboxRequest, report: SandboxReport, output: Output) -> None:
     """Say on stderr what the exit status alone does not."""
+    note_refused(output, report.refused)
     if report.timed_out:
         output.note(f"cloche: {_out_of_time(request, report)}")
     for failed in report.copies_failed:
@@ -169,6 +171,7 @@ async def _reported(request: SandboxRequest, output: Output) -> int:
 def _fields(report: SandboxReport, out: Captured, err: Captured) -> dict[str, Any]:
     """Return the report by the names that programs know; `ok` is false where a copy failed."""
     fields = asdict(report)
+    del fields["refused"]
     failed = msgspec.to_builtins(report.copies_failed)
     fields |= {
         "stdout": out.head,
@@ -183,6 +186,7 @@ def _fields(report: SandboxReport, out: Captured, err: Captured) -> dict[str, An
         "copied": msgspec.to_builtins(report.copied),
         "copies_failed": failed,
         "notices": list(report.notices),
+        "egress": egress_report(report.refused),
     }
     if failed:
         first = {name: failed[0][name] for name in ("code", "message", "hint")}

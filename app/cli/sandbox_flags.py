@@ -8,6 +8,7 @@ import stat
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from app.cli.network_flags import egress_of
 from app.client.copying import check_source, destination
 from app.client.sandboxes import SandboxSpec
 from app.config import LIMITS
@@ -37,6 +38,7 @@ def request_of(arguments: argparse.Namespace) -> SandboxRequest:
         memory=_limit("memory", arguments.memory),
         vcpus=_limit("vcpus", arguments.vcpus),
         scratch=_limit("scratch", arguments.scratch),
+        egress=egress_of(arguments, ask=False),
     )
     return SandboxRequest(
         program,

@@ -7,7 +7,7 @@ import contextlib
 import os
 import shutil
 import time
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -21,6 +21,8 @@ from app.client.host_limits import check_limits, patience_s
 from app.client.launch import gone, spawn_keeper, take_lock
 from app.client.session import SessionClient
 from app.config import load_config, tighten
+from app.egress.beginning import begin
+from app.egress.session import SessionEgress
 from app.errors import AppError
 from app.files import write_atomic
 from app.folders import delete_session, new_folder, sweep
@@ -29,7 +31,7 @@ from app.homes import note_home
 from app.locking import locked
 from app.paths import private_folder
 from app.programs import check_words
-from app.protocol import MAX_NAME
+from app.protocol import MAX_NAME, EgressInfo
 from app.wire_text import path_text, text_path
 from vm.steps import reached
 
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from contextlib import AbstractContextManager
 
+    from app.egress.beginning import Beginning
     from app.paths import Paths
     from app.protocol import Forward, SessionInfo
 
@@ -67,6 +70,8 @@ class StartRequest:
     """Name of the image that it stands on; empty: what the agent needs."""
     guest: str = ""
     """One of `app.config.GUESTS`; empty: the configuration's."""
+    egress: SessionEgress = field(default_factory=SessionEgress)
+    """What it may reach besides what the user's files say."""
     queue: bool | None = None
     """Whether to wait for memory; None: as the configuration says."""
 
@@ -140,17 +145,20 @@ async def start_session(paths: Paths, request: StartRequest) -> str:
     Raises AppError (one sentence, exact fix) before anything is written when the agent is unknown,
     the workspace cannot be used or this host lacks something. The session is then `starting`.
     """
-    prepared = await asyncio.to_thread(_prepare, paths, request)
+    record, key, beginning = await asyncio.to_thread(_prepare, paths, request)
     await checks.check_qemu()
-    await checks.check_jail(paths, prepared[0].limits.jail)
-    stem = _stem(request.agent, Path(text_path(prepared[0].workspace)))
-    return await asyncio.to_thread(create, paths, *prepared, request.ports, stem=stem)
+    await checks.check_jail(paths, record.limits.jail)
+    stem = _stem(request.agent, Path(text_path(record.workspace)))
+    return await asyncio.to_thread(
+        create, paths, record, key, beginning, request.ports, stem=stem
+    )
 
 
 def create(
     paths: Paths,
     record: records.SessionRecord,
     key: bytes,
+    beginning: Beginning,
     ports: tuple[Forward, ...] = (),
     *,
     stem: str = "",
@@ -169,7 +177,9 @@ def create(
         write_atomic(draft / "control_key", key)
         if ports:
             write_forwards(draft, ports)
-        records.write_record(draft / "state.json", records.StateRecord())
+        beginning.write(draft)
+        state = records.StateRecord(egress=EgressInfo(beginning.egress.word))
+        records.write_record(draft / "state.json", state)
         records.write_record(draft / "session.json", record)
         lock = take_lock(draft)
         if lock is None:
@@ -184,7 +194,7 @@ def create(
     return record.id
 
 
-def _prepare(paths: Paths, request: StartRequest) -> tuple[records.SessionRecord, bytes]:
+def _prepare(paths: Paths, request: StartRequest) -> tuple[records.SessionRecord, bytes, Beginning]:
     check_words(request.argv)
     config = load_config(paths.config)
     agent = find_agent(config.agents, request.agent)
@@ -202,6 +212,7 @@ def _prepare(paths: Paths, request: StartRequest) -> tuple[records.SessionRecord
     checks.check_space(paths)
     checks.check_sockets(paths, session_id)
     checks.check_ports(request.ports)
+    beginning = begin(paths, request.egress, workspace)
     public, key = new_host_key()
     record = records.SessionRecord(
         id=session_id,
@@ -211,13 +222,14 @@ def _prepare(paths: Paths, request: StartRequest) -> tuple[records.SessionRecord
         created=time.time(),
         image=image_name,
         image_env=image.env,
+        network_env=dict(beginning.env),
         control_key=public,
         argv=request.argv,
         limits=records.Limits(**asdict(limits)),
         columns=request.columns,
         rows=request.rows,
     )
-    return record, key
+    return record, key, beginning
 
 
 def _stem(agent: str, workspace: Path) -> str:

@@ -13,7 +13,7 @@ import os
 import re
 import shlex
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Final, Self
 
 import msgspec
@@ -27,6 +27,8 @@ from app.client.host_limits import check_limits
 from app.client.launch import spawn_keeper, take_lock
 from app.client.session import SessionClient
 from app.config import Defaults, load_config, tighten
+from app.egress.beginning import begin
+from app.egress.session import SessionEgress
 from app.errors import AppError
 from app.files import open_regular, write_atomic
 from app.paths import private_folder
@@ -37,6 +39,7 @@ from snapshot.safe_text import safe_line
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from app.egress.beginning import Beginning
     from app.paths import Paths
     from app.protocol import SessionInfo
 
@@ -76,6 +79,8 @@ class SandboxSpec:
     vcpus: int | None = None
     scratch: int | None = None
     """GiB."""
+    egress: SessionEgress = field(default_factory=lambda: SessionEgress(ask=False))
+    """What it may reach besides what the user's files say; nobody is there who could be asked."""
 
 
 class Sandbox:
@@ -96,11 +101,11 @@ class Sandbox:
 
         Raises AppError (one sentence, exact fix) before anything is written.
         """
-        record, key = await asyncio.to_thread(_prepare, paths, spec)
+        record, key, beginning = await asyncio.to_thread(_prepare, paths, spec)
         await checks.check_qemu()
         await checks.check_jail(paths, record.limits.jail)
         await asyncio.to_thread(sweep, paths)
-        session = await asyncio.to_thread(create, paths, record, key)
+        session = await asyncio.to_thread(create, paths, record, key, beginning)
         try:
             return cls(paths, await SessionClient.open(paths, session))
         except BaseException:
@@ -169,7 +174,7 @@ def keep_logs(paths: Paths, session: str) -> Path:
     return folder
 
 
-def _prepare(paths: Paths, spec: SandboxSpec) -> tuple[records.SessionRecord, bytes]:
+def _prepare(paths: Paths, spec: SandboxSpec) -> tuple[records.SessionRecord, bytes, Beginning]:
     defaults = load_config(paths.config).defaults
     workspace = spec.workspace
     if workspace is not None:
@@ -182,6 +187,7 @@ def _prepare(paths: Paths, spec: SandboxSpec) -> tuple[records.SessionRecord, by
     image = checks.check_image(paths, spec.image)
     checks.check_space(paths)
     checks.check_sockets(paths, session)
+    beginning = begin(paths, spec.egress, workspace)
     public, key = new_host_key()
     record = records.SessionRecord(
         id=session,
@@ -191,11 +197,12 @@ def _prepare(paths: Paths, spec: SandboxSpec) -> tuple[records.SessionRecord, by
         created=time.time(),
         image=spec.image,
         image_env=image.env,
+        network_env=dict(beginning.env),
         control_key=public,
         limits=limits,
         sandbox=True,
     )
-    return record, key
+    return record, key, beginning
 
 
 def _name(argv: tuple[str, ...]) -> str:

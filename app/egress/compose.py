@@ -10,9 +10,9 @@ from app.config import load_config, load_project
 from app.egress.registries.asking import Asker
 from app.egress.registries.gather import Host, gather
 from app.egress.registries.sources import Sorted, sort_out
-from app.egress.rules_file import load_rules
+from app.egress.rules_file import Section, load_rules
 from app.egress.session import SessionEgress
-from app.egress.settings import AgentSettings
+from app.egress.settings import AgentSettings, Project
 from app.wire_text import path_text
 from vm.egress.policy import Policy
 from vm.egress.profiles import ProfileName, profile, providers_of, takes_registries
@@ -43,7 +43,8 @@ class About:
     """Which session a policy is for."""
 
     agent: str
-    workspace: Path
+    workspace: Path | None
+    """None: a sandbox without one."""
     egress: SessionEgress = field(default_factory=SessionEgress)
     ask: bool = True
     """Whether somebody can answer; headless runs deny what would be asked."""
@@ -52,17 +53,18 @@ class About:
 def compose(paths: Paths, about: About, host: Host | None = None) -> Composed:
     """Read all files that have a say and return the policy.
 
-    `host` says where the registries are looked for; None: on this host. Takes about a second where
-    a tool must be asked for the first time. Raises AppError for a file with a mistake in it.
+    A session's registries are those that were found when it began. For anything else `host` says
+    where they are looked for; None: on this host. Takes about a second where a tool must be asked
+    for the first time. Raises AppError for a file with a mistake in it.
     """
     settings = load_config(paths.config).egress
     mine = settings.agents.get(about.agent, NOTHING)
     rules = load_rules(paths.config)
-    project = load_project(about.workspace)
+    project = Project() if about.workspace is None else load_project(about.workspace)
     wanted: ProfileName = about.egress.profile or mine.profile or settings.profile
     name, unlisted = project.tightened(wanted, settings.unlisted)
     registries = _registries(paths, about, name, host)
-    here = rules.project(path_text(about.workspace))
+    here = Section() if about.workspace is None else rules.project(path_text(about.workspace))
     providers = providers_of(about.agent) if mine.providers is None else mine.providers
     policy = Policy(
         profile=profile(name, providers, cast("Action | None", unlisted or None)),
@@ -79,6 +81,8 @@ def compose(paths: Paths, about: About, host: Host | None = None) -> Composed:
 def _registries(paths: Paths, about: About, name: ProfileName, host: Host | None) -> Sorted:
     if not takes_registries(name):
         return Sorted((), ())
+    if about.egress.registries is not None:
+        return Sorted(about.egress.registry_rules(), about.egress.notes)
     if host is None:
         host = Host(ask=Asker(dict(os.environ), paths.cache, about.workspace))
     return sort_out(gather(host))

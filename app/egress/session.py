@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
+    from app.protocol import Network
+
 FILE: Final = "egress.json"
 MAX_RULES: Final = 500
 """Most rules of one session."""
@@ -47,11 +49,32 @@ class SessionEgress(msgspec.Struct, frozen=True):
     """Nothing is let through (`--deny-egress`)."""
     network: bool = True
     """Whether the machine has a network card at all."""
+    ask: bool = True
+    """Whether somebody can answer; headless runs deny what would be asked."""
     rules: tuple[StoredRule, ...] = ()
+    registries: tuple[StoredRule, ...] | None = None
+    """Package registries as the host had them configured when the session began, each at the
+    user's level and on private networks as well; None: they were not looked for."""
+    notes: tuple[str, ...] = ()
+    """One sentence for each registry that no rule can open."""
+
+    @property
+    def word(self) -> Network:
+        """How the session's network is, in one word."""
+        if not self.network:
+            return "off"
+        return "closed" if self.closed else "on"
 
     def parsed(self) -> tuple[Rule, ...]:
         """Return the rules; they were checked when they were written."""
         return tuple(parse_rule(one.rule, one.effect, origin=one.origin) for one in self.rules)
+
+    def registry_rules(self) -> tuple[Rule, ...]:
+        """Return the registries' rules."""
+        return tuple(
+            parse_rule(one.rule, one.effect, private=True, origin=one.origin)
+            for one in self.registries or ()
+        )
 
 
 def read_session_egress(folder: Path) -> SessionEgress:
@@ -63,6 +86,7 @@ def read_session_egress(folder: Path) -> SessionEgress:
     try:
         found = msgspec.json.decode(read_regular(path, MAX_FILE), type=SessionEgress)
         found.parsed()
+        found.registry_rules()
     except FileNotFoundError:
         return SessionEgress()
     except (msgspec.MsgspecError, BadRule) as error:
@@ -130,6 +154,7 @@ def started_with(
     *,
     closed: bool = False,
     network: bool = True,
+    ask: bool = True,
 ) -> SessionEgress:
     """Return what a new session's options mean; each is checked before anything is made.
 
@@ -145,7 +170,7 @@ def started_with(
     rules = [_option(text, "--allow-host", names=True) for text in hosts]
     rules += [_option(text, "--allow-cidr", names=False) for text in cidrs]
     stored = tuple(StoredRule(one.effect, one.text, one.origin) for one in rules)
-    return SessionEgress(profile, closed, network, stored)
+    return SessionEgress(profile, closed, network, ask, stored)
 
 
 def _option(text: str, option: str, *, names: bool) -> Rule:

@@ -2,7 +2,7 @@
 
 In `config.yaml`:
 
-    egress: {profile: standard, unlisted: ask, wait: 60}
+    egress: {profile: standard, unlisted: ask, wait: 60, ca: host}
     agents:
       mine: {command: [my-agent], egress: {profile: locked, providers: [anthropic]}}
 
@@ -28,6 +28,10 @@ if TYPE_CHECKING:
 Unlisted = Literal["", "ask", "deny"]
 """What happens to a name that no rule is about; empty: what the profile says."""
 
+Authorities = Literal["host", "guest"]
+"""Whose certificate authorities a guest believes."""
+
+AUTHORITIES: Final = ("host", "guest")
 UNLISTED: Final = ("ask", "deny")
 WAIT: Final = (5, 600)
 """Least and most seconds that a connection waits for an answer."""
@@ -53,6 +57,7 @@ class Settings:
     wait: int = 60
     """How many seconds a connection waits for an answer."""
     agents: Mapping[str, AgentSettings] = field(default_factory=dict[str, AgentSettings])
+    ca: Authorities = "host"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +79,8 @@ def read_settings(document: Document, value: Any, agents: Any) -> Settings:
 
     Raises AppError `bad-config`.
     """
-    given = mapping(document, KEY, {} if value is None else value, ("profile", "unlisted", "wait"))
+    known = ("profile", "unlisted", "wait", "ca")
+    given = mapping(document, KEY, {} if value is None else value, known)
     entries: dict[str, dict[str, Any]] = agents or {}
     return Settings(
         _profile(document, KEY, given, DEFAULT),
@@ -85,6 +91,7 @@ def read_settings(document: Document, value: Any, agents: Any) -> Settings:
             for name, entry in entries.items()
             if entry.get("egress") is not None
         },
+        cast("Authorities", choice(document, (*KEY, "ca"), given, AUTHORITIES, "host")),
     )
 
 

@@ -9,6 +9,7 @@ key, no other machine.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import resource
 import socket
@@ -36,6 +37,8 @@ FILES: Final = 8192
 """Descriptors: one for each connection, and some for what is being made."""
 BACKLOG: Final = 4 << 20
 """Bytes of reports that wait for a keeper that does not read; log lines beyond it are counted."""
+LAST_WORDS_S: Final = 2.0
+"""How long the last log lines may take."""
 SLACK_S: Final = 5.0
 """The gateway's own bound on a question, in case the judge forgot it."""
 
@@ -66,6 +69,9 @@ async def _serve(link: int, names: int, control: int, seconds: float) -> None:
         served = Served(socket.socket(fileno=link), names, writer, wire.order(first), seconds)
         await served.until_over(reader)
     writer.close()
+    with contextlib.suppress(ConnectionError, TimeoutError):  # a keeper that is gone hears nothing
+        async with asyncio.timeout(LAST_WORDS_S):
+            await writer.wait_closed()
 
 
 class Served:
@@ -94,6 +100,7 @@ class Served:
         self._link = StreamLink(link, asyncio.get_running_loop())
         self._gateway.attach(self._link)
         self._link.start(self._gateway.take, self._gateway.drained)
+        keeper.write(wire.line(wire.Holds()))
 
     def _dialer(self, first: wire.InForce) -> Dialer:
         direct = DirectDialer(self._judge, self._resolver)
@@ -115,6 +122,7 @@ class Served:
     async def _obey(self, reader: asyncio.StreamReader) -> None:
         while raw := await reader.readline():
             self._judge.change(wire.order(raw).policy)
+            self._keeper.write(wire.line(wire.Holds()))
 
     def _named(self, name: str, address: str) -> None:
         """Write a row down before the guest hears of it: it must mean the same ever after."""

@@ -40,7 +40,11 @@ class Waits(msgspec.Struct, tag="questions", frozen=True):
     questions: tuple[Question, ...]
 
 
-Report = Happened | Waits
+class Holds(msgspec.Struct, tag="holds", frozen=True):
+    """From the gateway: one more policy that was sent is in force."""
+
+
+Report = Happened | Waits | Holds
 
 _reports: msgspec.json.Decoder[Report] = msgspec.json.Decoder(Report)
 _orders: msgspec.json.Decoder[InForce] = msgspec.json.Decoder(InForce)

@@ -85,7 +85,7 @@ class AgentTerminal:
                 raise VMError(f"The agent's file {path} could not be written: {said}")
         command = guest_exec.Command(
             agent.argv(self._record.id, self._record.argv),
-            env=agent.variables(ENVIRONMENT | self._record.image_env),
+            env=agent.variables(ENVIRONMENT | self._record.world_env),
             cgroup="agent",
         )
         # on disk before there is anything to record: a keeper killed now leaves no doubt

@@ -103,16 +103,17 @@ class Workshop:
         self._paths.cache.mkdir(mode=0o700, parents=True, exist_ok=True)
         return await jail_check.choose(self._record.limits.jail, self._paths.cache)
 
-    async def machinery(self, jail: Jail | None = None) -> Machinery:
+    async def machinery(self, jail: Jail | None = None, *, network: bool = False) -> Machinery:
         """Return what to boot now: a fresh initrd (it bears the time) and an accelerator."""
         image = self._image()
         identity = Identity.load(self._folder / IDENTITY)
-        await in_thread(partial(self._write_initrd, image, identity))
+        await in_thread(partial(self._write_initrd, image, identity, network))
         choice = await self._accelerator(image, jail)
         spec = replace(
             self._spec(choice.accelerator),
             kernel=image.vmlinux,
             disks=self._disks(image),
+            network=network,
             jail=jail,
         )
         return Machinery(spec, identity, choice.notice)
@@ -146,7 +147,7 @@ class Workshop:
                 f"Take its changes home (cloche merge {session}), then: cloche rm {session}",
             )
 
-    def _write_initrd(self, image: ImageSet, identity: Identity) -> None:
+    def _write_initrd(self, image: ImageSet, identity: Identity, network: bool) -> None:
         write_initrd(
             image,
             self._folder / INITRD,
@@ -155,6 +156,7 @@ class Workshop:
             host_key=identity.host_key_file,
             authorized_keys=identity.authorized_keys,
             now=int(time.time()),
+            network=network,
             profile=self._record.limits.guest,
         )
 

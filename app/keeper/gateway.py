@@ -14,6 +14,7 @@ import socket
 from typing import TYPE_CHECKING, Final
 
 from app.gateway import wire
+from app.keeper.threads import end_tasks
 from vm.egress.proxy import Proxies
 from vm.egress.questions import TIMEOUT_S, Question
 
@@ -66,6 +67,10 @@ class GatewayKeeper:
         self._timeout_s = timeout_s
         self._writer: asyncio.StreamWriter | None = None
         self._task: asyncio.Task[None] | None = None
+        self._ends = False
+        self._due = 0
+        """How many policies were sent that are not in force yet."""
+        self._settled = asyncio.Event()
         self.process: asyncio.subprocess.Process | None = None
         """The child, while there is one."""
 
@@ -75,32 +80,56 @@ class GatewayKeeper:
             self._task = asyncio.create_task(self._keep())
 
     async def stop(self) -> None:
-        """End the gateway, and with it every connection of the guest."""
-        if self._task is not None:
-            self._task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._task
-            self._task = None
+        """End the gateway, and with it every connection of the guest; hear its last words."""
+        task, self._task = self._task, None
+        if task is None:
+            return
+        self._ends = True
+        if self._writer is None:
+            task.cancel()
+        else:
+            self._writer.write_eof()
+            await asyncio.wait({task}, timeout=END_S)
+        await end_tasks([task])
 
-    def change(self, policy: Policy) -> None:
-        """Put another policy in force; what waits for an answer is decided again."""
+    async def change(self, policy: Policy) -> None:
+        """Put another policy in force; what waits for an answer is decided again.
+
+        Returns when it holds. One that is starting, or that dies meanwhile, begins with it.
+        """
         self.policy = policy
-        if self._writer is not None:
-            self._writer.write(wire.line(self._in_force()))
+        if self._writer is None:
+            return
+        self._send(self._writer)
+        with contextlib.suppress(TimeoutError):  # a gateway that hangs lets nothing through either
+            async with asyncio.timeout(END_S):
+                await self._settled.wait()
 
     def _in_force(self) -> wire.InForce:
         return wire.InForce(self.policy, self._proxies, self._door)
 
+    def _send(self, writer: asyncio.StreamWriter) -> None:
+        self._due += 1
+        self._settled.clear()
+        writer.write(wire.line(self._in_force()))
+
+    def _holds(self, left: int) -> None:
+        self._due = left
+        if not left:
+            self._settled.set()
+
     async def _keep(self) -> None:
         pause = PAUSE_S
         loop = asyncio.get_running_loop()
-        while True:
+        while not self._ends:
             began = loop.time()
             try:
                 await self._run()
             except (OSError, ValueError) as error:
                 self._fault(f"The session's network gateway failed: {error}.")
             self._asked(())
+            if self._ends:
+                return
             pause = PAUSE_S if loop.time() - began > STEADY_S else min(pause * 2, PAUSE_MAX_S)
             await asyncio.sleep(pause)
 
@@ -140,18 +169,21 @@ class GatewayKeeper:
         reader, writer = await asyncio.open_connection(sock=ours, limit=wire.MAX_LINE)
         self._writer = writer
         try:
-            writer.write(wire.line(self._in_force()))
+            self._send(writer)
             with contextlib.suppress(ConnectionError):
                 while raw := await reader.readline():
                     self._hear(wire.report(raw))
         finally:
             self._writer = None
+            self._holds(0)
             writer.close()
             await self._reap()
 
     def _hear(self, report: wire.Report) -> None:
         if isinstance(report, wire.Happened):
             self._log(report.entry)
+        elif isinstance(report, wire.Holds):
+            self._holds(self._due - 1)
         else:
             self._asked(report.questions)
 

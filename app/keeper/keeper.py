@@ -17,6 +17,7 @@ from app.keeper.commits import Commits
 from app.keeper.engine import boot_guest, start_machine
 from app.keeper.governor import READ_WAIT_S, Governor
 from app.keeper.ledger import Ledger
+from app.keeper.network import GuestNetwork
 from app.keeper.shift import Shift
 from app.keeper.threads import end_tasks, looked_at
 from app.keeper.tree import Tree
@@ -56,6 +57,7 @@ class Keeper:
         self.record = self.ledger.record
         self.tree = Tree(self.record, folder)
         self.commits = Commits(self.record, folder)
+        self.network = GuestNetwork(paths, self.ledger)
         self.pane: PaneServer | None = None
         self._machine_sockets = paths.machine_sockets(self.record.id)
         self._terminal = terminal
@@ -184,6 +186,8 @@ class Keeper:
             )
 
     async def _start(self, agent: bool) -> None:
+        if agent:
+            await self.network.prepare()
         await self._memory.enter()
         jail = await self._jail()
         await self._prepare()
@@ -205,11 +209,13 @@ class Keeper:
                 await work()
             except asyncio.CancelledError:
                 self._memory.leave()
+                await self.network.stop()
                 message = "The start was called off."
                 self.ledger.change(state="stopped", machine=None, message=message)
                 raise
             except Exception as error:  # whatever it is, the session must say that it failed
                 self._memory.leave()
+                await self.network.stop()
                 self.ledger.fail(error)
 
     async def _prepare(self) -> None:
@@ -220,7 +226,7 @@ class Keeper:
         await self.tree.open()
 
     async def _boot(self, agent: bool, jail: Jail | None) -> None:
-        machinery = await self._workshop.machinery(jail)
+        machinery = await self._workshop.machinery(jail, network=agent and self.network.on)
         reached("boot.machinery")
         machine = await start_machine(machinery)
         reached("boot.answers")
@@ -234,6 +240,8 @@ class Keeper:
         )
         self._memory.hold(Process.here(machine.pid, machine.start_time))
         reached("boot.noted")
+        if agent:
+            self.network.start(machine.spec.network_socket)
         engine = await boot_guest(machine, machinery)
         reached("boot.guest")
         self.ledger.change(boot_ms=engine.boot_ms)
@@ -259,7 +267,7 @@ class Keeper:
         await self.show_end()
 
     def _new_shift(self, engine: Engine) -> Shift:
-        return Shift(self.ledger, self.tree, engine, self._terminal, self.pane)
+        return Shift(self.ledger, self.tree, engine, self._terminal, self.pane, self.network)
 
     def _work(self, shift: Shift, *, adopted: bool = False) -> None:
         self._shift = shift
@@ -396,5 +404,6 @@ class Keeper:
         if self._shift is not None:
             await self._shift.end()
             await self._shift.engine.let_go()
+        await self.network.stop()
         await self.tree.close()
         self.ledger.journal.close()

@@ -73,7 +73,7 @@ class SandboxKeeper(Keeper):
         self._work(self._new_shift(engine))
 
     def _new_shift(self, engine: Engine) -> Shift:
-        return SandboxShift(self.ledger, self.tree, engine, self._terminal, None)
+        return SandboxShift(self.ledger, self.tree, engine, self._terminal, None, self.network)
 
     async def leave(self) -> bool:
         """End the machine, however far it came; False when it cannot be ended."""

@@ -114,7 +114,7 @@ class KeeperService:
 
     async def _exec(self, params: msgspec.Raw) -> object:
         asked = parse(params, _Exec)
-        env = ENVIRONMENT | self._keeper.record.image_env
+        env = ENVIRONMENT | self._keeper.record.world_env
         command = guest_exec.Command(tuple(asked.argv), root=asked.root, cwd=asked.cwd, env=env)
         ssh, shells = await self._keeper.links().shells()
         done = await guest_exec.run(
@@ -183,12 +183,10 @@ class KeeperService:
         return {}
 
     async def _egress_answer(self, params: msgspec.Raw) -> object:
-        given = parse(params, EgressAnswer)
-        raise AppError(
-            "no-such", f"Nobody asks about {given.host} (any more).", "cloche egress log ID"
-        )
+        return await self._keeper.network.answer(parse(params, EgressAnswer))
 
     async def _egress_reload(self, _: msgspec.Raw) -> object:
+        await self._keeper.network.reload()
         return {}
 
     async def _quit(self, _: msgspec.Raw) -> object:
@@ -208,7 +206,7 @@ class KeeperService:
     ) -> GuestProgram:
         """Start a program in the agent's world with open streams. Raises LinkLost."""
         ssh, shells = await self._keeper.links().shells()
-        place = Place(place.cwd, {**self._keeper.record.image_env, **place.env})
+        place = Place(place.cwd, {**self._keeper.record.world_env, **place.env})
         return await guest_program.start(
             ssh, argv, root=root, term=term, place=place, shells=shells
         )

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from app.keeper.engine import Engine
     from app.keeper.ledger import Ledger
+    from app.keeper.network import GuestNetwork
     from app.keeper.pane import PaneServer
     from app.keeper.terminal_record import TerminalRecord
     from app.keeper.tree import Tree
@@ -56,6 +57,7 @@ class Shift:
         engine: Engine,
         terminal: TerminalRecord,
         pane: PaneServer | None,
+        network: GuestNetwork | None = None,
     ) -> None:
         self.engine = engine
         self.agent = AgentTerminal(ledger.record, terminal, engine.links)
@@ -63,6 +65,7 @@ class Shift:
         self._ledger = ledger
         self._tree = tree
         self._pane = pane
+        self._network = network
         self.room = Room(ledger, engine.machine)
         self.pulse = Pulse(ledger, engine.machine, self.room)
         self.clock = GuestClock(engine.links, engine.machine, lambda: self.still)
@@ -91,6 +94,7 @@ class Shift:
             self.pulse.watch(),
             self.clock.watch(),
             self.engine.links.watch(lambda: self.still),
+            self._serve_network(),
             self._mirror(),
             self._carry(adopted),
             self.forwards.restore(),
@@ -102,7 +106,14 @@ class Shift:
         """Stop carrying and mirroring; the machine is not touched."""
         await end_tasks(self._tasks)
         self._tasks.clear()
+        if self._network is not None:
+            await self._network.stop()
         await self.forwards.close()
+
+    async def _serve_network(self) -> None:
+        """Serve the card of a machine whose network an earlier keeper served."""
+        if self._network is not None:
+            await self._network.take_up(self.engine.machine.spec.network_socket)
 
     async def take(self, *, freeze: bool = False) -> bool:
         """Do one mirror pass and tell about a new generation."""

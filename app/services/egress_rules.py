@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from app.egress.compose import About, compose
-from app.egress.rules_edit import ALWAYS, add_rule
-from app.egress.session import add_session_rule, read_session_egress
+from app.client.egress import reload_rules
+from app.egress.writing import write_choice
 from app.errors import AppError
-from app.records import read_session
 from app.services.egress_feed import EgressFeed
-from app.wire_text import text_path
-from vm.egress.addresses import Own
-from vm.egress.policy import shadow
 from vm.egress.questions import Choice, Question, choices
-from vm.egress.rules import BadRule, check_effective, is_literal, parse_rule
+from vm.egress.rules import BadRule, is_literal, parse_rule
 
 if TYPE_CHECKING:
     from app.egress.adding import Change
     from app.paths import Paths
     from app.services.egress_feed import Piece
-    from vm.egress.policy import RuleLevel
     from vm.egress.rules import Effect
 
 
@@ -61,36 +55,11 @@ class LocalEgress:
         return EgressFeed(self.paths.sessions)
 
     def write(self, session_id: str, choice: Choice) -> Change:
-        """Write a rule to the session's file or to the user's own."""
-        folder = self.paths.session(session_id)
-        try:
-            workspace = read_session(folder).workspace
-            check_effective(choice.rule, Own(), users=choice.scope != "session")
-        except FileNotFoundError:
-            text = f"There is no session '{session_id}' any more."
-            raise AppError("not-found", text, "See them: cloche ps") from None
-        except BadRule as error:
-            raise AppError(error.code, error.reason, "See: docs/guide/network.md") from None
-        self._refuse_shadow(session_id, choice)
-        if choice.scope == "session":
-            return add_session_rule(folder, choice.rule)
-        scope = ALWAYS if choice.scope == "always" else workspace
-        return add_rule(self.paths.config, choice.rule, scope)
-
-    def _refuse_shadow(self, session_id: str, choice: Choice) -> None:
-        """Refuse an allow that another file's deny decides before."""
-        if choice.rule.effect == "deny" or choice.scope == "always":
-            return
-        folder = self.paths.session(session_id)
-        record = read_session(folder)
-        workspace = Path(text_path(record.workspace))
-        about = About(record.agent.name, workspace, read_session_egress(folder))
-        level: RuleLevel = "session" if choice.scope == "session" else "project"
-        found = shadow(choice.rule, level, compose(self.paths, about).policy)
-        if found is not None and found[0] in ("always", "project"):
-            why = f"'deny {found[1].text}' ({found[1].origin}) decides first"
-            text = f"{choice.rule.text} would never take effect: {why}."
-            raise AppError("not-effective", text, "See: cloche egress rules")
+        """Write a rule to the session's file or to the user's own, and have it hold."""
+        change = write_choice(self.paths, session_id, choice)
+        only = session_id if choice.scope == "session" else ""
+        asyncio.run(reload_rules(self.paths, only))
+        return change
 
 
 class NoEgress:

@@ -18,6 +18,7 @@ from app.client.copying import copy_into, copy_out
 from app.client.sandboxes import Sandbox
 from app.errors import EXIT_OURS, EXIT_TIMEOUT, AppError, app_error
 from app.services import sandbox_logs
+from app.services.egress_refused import Refused, refused_in
 from snapshot.errors import SnapshotError
 from vm.errors import VMError
 
@@ -106,6 +107,8 @@ class SandboxReport:
     stage_id: str | None = None
     accelerator: str = ""
     notices: tuple[str, ...] = ()
+    refused: tuple[Refused, ...] = ()
+    """What it tried to reach and must not."""
     copied: list[Copied] = field(default_factory=list[Copied])
     copies_failed: list[CopyFailed] = field(default_factory=list[CopyFailed])
 
@@ -155,7 +158,10 @@ async def run_sandbox(
     async with await Sandbox.start(paths, request.spec) as box:
         report.id = box.id
         to = streams(box.id)
-        await _run(box, request, to, report, began)
+        try:
+            await _run(box, request, to, report, began)
+        finally:  # with the machine goes its log
+            report.refused = await asyncio.to_thread(refused_in, paths.session(box.id))
     report.total_ms = _ms(began)
     return report
 

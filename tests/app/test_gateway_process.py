@@ -157,7 +157,7 @@ async def test_a_question_reaches_the_keeper_and_its_answer_the_guest(tmp_path: 
         (asked,) = here.questions
         assert (asked.host, asked.ports, asked.waiting) == ("a.dev.example", (443,), 1)
         rule = rule_of(choice(asked, "deny", wide=False), 0.0)
-        here.keeper.change(replace(POLICY, session=(rule,)))
+        await here.keeper.change(replace(POLICY, session=(rule,)))
         reset = await frame(card)
         assert reset[47] == 0x14
         await here.until(lambda: any(entry.kind == "open" for entry in here.log))

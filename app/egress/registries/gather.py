@@ -58,6 +58,11 @@ class Host:
         given = self.variables.get("XDG_CONFIG_HOME", "")
         return Path(given) if given.startswith("/") else self.home / ".config"
 
+    def go_file(self) -> Mapping[str, str]:
+        """Return what go's own file (`go env -w` writes it) sets."""
+        file = self.variables.get("GOENV", "") or str(self.config / "go" / "env")
+        return {} if file == "off" else parsers.go_env(self.text(Path(file)) or "")
+
 
 def gather(host: Host) -> tuple[Registry, ...]:
     """Return every registry that the tools of this host use, each once for each tool."""
@@ -73,7 +78,8 @@ def _files(host: Host, paths: Iterable[Path]) -> Iterator[tuple[Path, str]]:
             yield path, text
 
 
-def _pip(host: Host) -> Iterator[Registry]:
+def pip_files(host: Host) -> Iterator[tuple[Path, str]]:
+    """Yield the files that pip reads on this host, the one that wins last."""
     given = host.variables.get("PIP_CONFIG_FILE", "")
     paths = [
         host.etc("xdg", "pip", "pip.conf"),
@@ -83,8 +89,12 @@ def _pip(host: Host) -> Iterator[Registry]:
     ]
     if given.startswith("/"):
         paths = [] if given == os.devnull else [*paths, Path(given)]
+    return _files(host, paths)
+
+
+def _pip(host: Host) -> Iterator[Registry]:
     built_in = not host.variables.get("PIP_INDEX_URL")
-    for path, text in _files(host, paths):
+    for path, text in pip_files(host):
         yield from registries(parsers.pip_conf(text), "pip", path.name)
         built_in = built_in and not parsers.pip_sets_index(text)
     yield from registries(parsers.pip_environment(host.variables), "pip", "pip's variables")
@@ -102,7 +112,8 @@ def _pip_built_in(host: Host) -> tuple[str, ...]:
     return ()
 
 
-def _npm(host: Host) -> Iterator[Registry]:
+def npm_files(host: Host) -> Iterator[tuple[Path, str]]:
+    """Yield the files that npm reads on this host, the one that wins last."""
     variables = {name.lower(): value for name, value in host.variables.items()}
     paths = [
         Path(variables.get("npm_config_globalconfig", "") or host.etc("npmrc")),
@@ -110,9 +121,13 @@ def _npm(host: Host) -> Iterator[Registry]:
         host.root / "usr" / "local" / "etc" / "npmrc",
         Path(variables.get("npm_config_userconfig", "") or host.home / ".npmrc"),
     ]
+    return _files(host, paths)
+
+
+def _npm(host: Host) -> Iterator[Registry]:
     in_variables = parsers.npm_environment(host.variables)
     built_in = not in_variables
-    for path, text in _files(host, paths):
+    for path, text in npm_files(host):
         yield from registries(parsers.npmrc(text, host.variables), "npm", path.name)
         built_in = built_in and not parsers.npm_sets_registry(text)
     yield from registries(in_variables, "npm", "npm's variables")
@@ -160,8 +175,7 @@ def _cargo_used(host: Host, home: Path) -> list[str]:
 
 
 def _go(host: Host) -> Iterator[Registry]:
-    file = host.variables.get("GOENV", "") or str(host.config / "go" / "env")
-    written = parsers.go_env(host.text(Path(file)) or "") if file != "off" else {}
+    written = host.go_file()
     for name, read in (("GOPROXY", parsers.go_proxy), ("GOSUMDB", parsers.go_sumdb)):
         given, origin = host.variables.get(name, ""), name
         if not given:

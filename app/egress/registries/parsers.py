@@ -60,6 +60,22 @@ def pip_sets_index(text: str) -> bool:
     return "index-url" in keys
 
 
+def pip_option(text: str, key: str) -> str:
+    """Return what a pip.conf says of an option for all commands, or for `install`; else nothing."""
+    parser = configparser.RawConfigParser(strict=False)
+    try:
+        parser.read_string(text)
+    except configparser.Error:
+        return ""
+    found = {
+        name.replace("_", "-"): value or ""
+        for section in ("global", "install")
+        if parser.has_section(section)
+        for name, value in parser.items(section)
+    }
+    return found.get(key, "")
+
+
 def pip_environment(variables: Mapping[str, str]) -> tuple[str, ...]:
     """Return the URLs in pip's and uv's variables."""
     texts = (variables.get(name, "") for name in PIP_VARIABLES)
@@ -100,6 +116,12 @@ def npm_sets_registry(text: str) -> bool:
     """Tell whether an .npmrc names the registry for packages without a scope."""
     matches = (_NPM_LINE.match(line.strip()) for line in text.splitlines())
     return any(match is not None and not match[1] for match in matches)
+
+
+def npm_default(text: str, variables: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the registry that an .npmrc names for packages without a scope, if it does."""
+    lines = (line for line in text.splitlines() if not line.lstrip().startswith("@"))
+    return npmrc("\n".join(lines), variables)[-1:]
 
 
 def npm_environment(variables: Mapping[str, str]) -> tuple[str, ...]:

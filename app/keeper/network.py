@@ -1,0 +1,222 @@
+"""A session's network: its policy in force, its gateway, its log, and the questions it asks.
+
+The truth lies in files: rules where `app.egress` has them, names and log in the session's folder.
+So a gateway that dies is started anew with all of it, and so is the keeper. Only an answer for
+`once`, which holds for a minute, is in memory.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from app.client.launch import role_command
+from app.egress.compose import Composed, compose
+from app.egress.writing import about_session, write_choice
+from app.errors import AppError
+from app.keeper.gateway import GatewayKeeper
+from app.keeper.threads import in_thread
+from app.protocol import EgressInfo, EgressRule
+from vm.egress.kinds import Request
+from vm.egress.ledger import NAME, Ledger
+from vm.egress.policy import Policy, Profile, decide
+from vm.egress.questions import choice, rule_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from app.keeper.ledger import Ledger as Session
+    from app.paths import Paths
+    from app.protocol import EgressAnswer
+    from vm.egress.kinds import Entry
+    from vm.egress.questions import Choice, Question
+    from vm.egress.rules import Rule
+
+log = logging.getLogger(__name__)
+
+ASKS_S: Final = 0.2
+"""Least time between two tellings of the questions; a guest may open connections as it likes."""
+
+COUNTS_S: Final = 1.0
+"""The same for the counts of connections."""
+
+WAIT_S: Final = 60
+NOTHING: Final = Composed(Policy(Profile("locked", (), "deny")), WAIT_S)
+"""What holds where the rules cannot be read: nothing is let through."""
+
+SHUT: Final = "The network refuses everything, for its rules cannot be read:"
+"""Begins the notice of a session whose rules were damaged while it ran."""
+
+
+class GuestNetwork:
+    """The network of one session's machine. All methods run on the keeper's loop."""
+
+    def __init__(self, paths: Paths, session: Session) -> None:
+        self._paths = paths
+        self._session = session
+        self._composed: Composed | None = None
+        self._once: tuple[Rule, ...] = ()
+        self._gateway: GatewayKeeper | None = None
+        self._book: Ledger | None = None
+        self._questions: tuple[Question, ...] = ()
+        self._changing = asyncio.Lock()
+        self._alarm: asyncio.TimerHandle | None = None
+        self._told = 0.0
+
+    @property
+    def on(self) -> bool:
+        """Whether the machine has a network card."""
+        return self._session.state.egress.network != "off"
+
+    async def prepare(self) -> None:
+        """Compose the policy. Raises AppError for a file with a mistake in it."""
+        if self.on:
+            self._composed = await self._compose()
+
+    async def take_up(self, link: Path) -> None:
+        """Start unless it runs already; rules that cannot be read let nothing through."""
+        if self.on and self._composed is None:
+            try:
+                await self.prepare()
+            except AppError as error:
+                log.warning("%s %s", SHUT, error.message)
+                self._composed = NOTHING
+                self._notice(f"{SHUT} {error.message}")
+        self.start(link)
+
+    def start(self, link: Path) -> None:
+        """Begin to serve the machine that listens at `link`; `prepare` came before."""
+        if not self.on or self._gateway is not None or self._composed is None:
+            return
+        self._book = Ledger(self._session.folder / NAME)
+        self._gateway = GatewayKeeper(
+            role_command("gateway"),
+            self._session.folder,
+            link,
+            self._policy(self._composed),
+            log=self._happened,
+            asked=self._asked,
+            fault=self._fault,
+            timeout_s=self._composed.wait,
+        )
+        self._gateway.start()
+        self._tell()
+
+    async def stop(self) -> None:
+        """End the gateway and write down what it said last."""
+        gateway, self._gateway = self._gateway, None
+        if gateway is not None:
+            await gateway.stop()
+        self._questions, self._once = (), ()
+        if self._book is not None:
+            self._tell()
+            self._book.close()
+            self._book = None
+        if self._alarm is not None:
+            self._alarm.cancel()
+            self._alarm = None
+
+    async def answer(self, given: EgressAnswer) -> EgressRule:
+        """Answer an open question: its rule is written where it belongs, and holds from now on.
+
+        Raises AppError: `no-such` where nobody asks about that host, `not-effective` where another
+        rule decides before, `usage` for an answer that the question does not have.
+        """
+        async with self._changing:
+            asked = next((one for one in self._questions if one.host == given.host), None)
+            if asked is None:
+                hint = "See what it tried: cloche egress log ID"
+                raise AppError("no-such", f"Nobody asks about {given.host} (any more).", hint)
+            try:
+                chosen = choice(asked, given.answer, wide=given.wide)
+            except ValueError as error:
+                raise AppError("usage", f"There is {error}.") from None
+            await self._write(chosen)
+            self._refuse_idle(chosen, asked)
+        return EgressRule(chosen.text)
+
+    async def reload(self) -> None:
+        """Compose the policy anew and put it in force. Raises AppError; then the old one stays."""
+        async with self._changing:
+            await self._renew()
+
+    async def _write(self, chosen: Choice) -> None:
+        if chosen.scope == "once":
+            now = time.time()
+            held = tuple(rule for rule in self._once if rule.holds(now))
+            self._once = (*held, rule_of(chosen, now))
+        else:
+            write = partial(write_choice, self._paths, self._session.record.id, chosen)
+            await in_thread(write)
+        await self._renew()
+
+    def _refuse_idle(self, chosen: Choice, asked: Question) -> None:
+        """Say so where a rule that was written does not decide about what was asked."""
+        assert self._composed is not None
+        policy = self._policy(self._composed)
+        for port in asked.ports:
+            found = decide(Request(asked.host, port), policy, now=time.time())
+            if found.action != chosen.rule.effect:
+                text = f"'{chosen.text}' does not take effect: {found.reason}"
+                raise AppError("not-effective", text, "See: cloche egress rules --session ID")
+
+    async def _renew(self) -> None:
+        if not self.on or self._gateway is None:
+            return
+        self._composed = await self._compose()
+        await self._gateway.change(self._policy(self._composed))
+        self._notice("")
+
+    async def _compose(self) -> Composed:
+        about = await in_thread(partial(about_session, self._paths, self._session.record))
+        return await in_thread(partial(compose, self._paths, about))
+
+    def _policy(self, composed: Composed) -> Policy:
+        return replace(composed.policy, session=(*composed.policy.session, *self._once))
+
+    def _notice(self, text: str) -> None:
+        """Have exactly this notice about the rules, or none."""
+        others = tuple(one for one in self._session.state.notices if not one.startswith(SHUT))
+        self._session.change(notices=(*others, text) if text else others)
+
+    # What the gateway says. None of it may wait.
+
+    def _happened(self, entry: Entry) -> None:
+        if self._book is not None:
+            self._book(entry)
+            self._tell_in(COUNTS_S)
+
+    def _asked(self, questions: Sequence[Question]) -> None:
+        self._questions = tuple(questions)
+        self._tell_in(self._told + ASKS_S - asyncio.get_running_loop().time())
+
+    def _fault(self, sentence: str) -> None:
+        log.warning("%s", sentence)
+        self._session.journal.write("gateway", sentence)
+
+    def _tell_in(self, delay_s: float) -> None:
+        """Tell of questions and counts after a while, or earlier where that is planned already."""
+        loop = asyncio.get_running_loop()
+        at = loop.time() + max(0.0, delay_s)
+        if self._alarm is not None:
+            if self._alarm.when() <= at:
+                return
+            self._alarm.cancel()
+        self._alarm = loop.call_at(at, self._tell)
+
+    def _tell(self) -> None:
+        self._alarm = None
+        self._told = asyncio.get_running_loop().time()
+        egress = self._session.state.egress
+        if self._book is not None:
+            totals = self._book.totals
+            egress = EgressInfo(egress.network, totals.allowed, totals.denied)
+        try:
+            self._session.change(asks=self._questions, egress=egress)
+        except OSError:  # nothing depends on it; the next telling says the same
+            log.exception("questions and counts could not be written down")

@@ -1,0 +1,222 @@
+"""A session's network in its keeper: real gateways, real files; only QEMU's end is the test's."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import socket
+from typing import TYPE_CHECKING
+
+import pytest
+
+from app.agents import shell
+from app.egress.session import read_session_egress, started_with, write_session_egress
+from app.errors import AppError
+from app.keeper.ledger import Ledger
+from app.keeper.network import SHUT, GuestNetwork
+from app.paths import Paths
+from app.protocol import EgressAnswer, EgressInfo
+from app.records import SessionRecord, StateRecord, read_state, write_record
+from tests.app.test_gateway_process import WAIT_S, look_up, send
+from tests.vm.test_egress_gateway import tcp_frame
+from vm.egress.ledger import NAME, read_entries
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable
+    from pathlib import Path
+
+HOST = "a.dev.example"
+RESET = 0x14
+
+
+class Bench:
+    """One session whose machine listens where the test says."""
+
+    def __init__(self, root: Path) -> None:
+        self.paths = Paths(*(root / name for name in ("state", "data", "config", "cache", "run")))
+        self.workspace = root / "work"
+        self.folder = self.paths.session("0123456789")
+        for made in (self.folder, self.workspace, self.paths.config):
+            made.mkdir(parents=True)
+        egress = started_with("standard", [], [])
+        write_session_egress(self.folder, egress)
+        record = SessionRecord(
+            self.folder.name, "n", shell(), str(self.workspace), 0.0, "base", "key"
+        )
+        write_record(self.folder / "session.json", record)
+        state = StateRecord(state="running", egress=EgressInfo("on"))
+        write_record(self.folder / "state.json", state)
+        self.link = root / "net.sock"
+        self._listener = socket.socket(socket.AF_UNIX)
+        self._listener.bind(str(self.link))
+        self._listener.listen(4)
+        self._listener.setblocking(False)
+        self.session = Ledger(self.folder)
+        self.network = GuestNetwork(self.paths, self.session)
+
+    async def card(self) -> socket.socket:
+        """The gateway's connection, as QEMU has it."""
+        loop = asyncio.get_running_loop()
+        card, _ = await asyncio.wait_for(loop.sock_accept(self._listener), WAIT_S)
+        card.setblocking(False)
+        return card
+
+    async def until(self, condition: Callable[[], object]) -> None:
+        """Wait until something holds of the session, whose events tell of every change."""
+        async with asyncio.timeout(WAIT_S):
+            async for _ in self.session.events():
+                if condition():
+                    return
+
+    async def asked(self, card: socket.socket) -> None:
+        """Have the guest try the host, and the question come."""
+        await look_up(card, HOST)
+        await send(card, tcp_frame())
+        await self.until(lambda: self.session.info().asks)
+
+    async def close(self) -> None:
+        await self.network.stop()
+        self.session.journal.close()
+        self._listener.close()
+
+
+@contextlib.asynccontextmanager
+async def bench_of(root: Path) -> AsyncGenerator[Bench]:
+    made = Bench(root)
+    try:
+        yield made
+    finally:
+        await made.close()
+
+
+async def flags(card: socket.socket) -> int:
+    """TCP's flags in the next frame to the guest."""
+    loop = asyncio.get_running_loop()
+    raw = b""
+    while len(raw) < 52:
+        raw += await asyncio.wait_for(loop.sock_recv(card, 52 - len(raw)), WAIT_S)
+    return raw[4 + 47]
+
+
+@pytest.mark.parametrize(
+    ("answer", "wide", "text", "file"),
+    [
+        ("deny", False, f"deny {HOST} in this session", "session"),
+        ("deny", True, "deny *.dev.example in this session", "session"),
+        ("deny-always", False, f"deny {HOST} in every session", "rules"),
+    ],
+)
+async def test_an_answer_is_written_where_it_belongs_and_ends_the_wait(
+    tmp_path: Path, answer: str, wide: bool, text: str, file: str
+) -> None:
+    async with bench_of(tmp_path) as here:
+        await here.network.prepare()
+        here.network.start(here.link)
+        card = await here.card()
+        await here.asked(card)
+        (question,) = read_state(here.folder).asks
+        assert (question.host, question.ports, question.waiting) == (HOST, (443,), 1)
+        given = EgressAnswer(HOST, answer, wide)  # type: ignore[arg-type]
+        assert (await here.network.answer(given)).rule == text
+        assert await flags(card) == RESET
+        await here.until(lambda: not here.session.info().asks)
+        here_rules = [one.rule for one in read_session_egress(here.folder).rules]
+        always = here.paths.config / "rules.yaml"
+        assert (bool(here_rules), always.exists()) == (file == "session", file == "rules")
+        with pytest.raises(AppError) as caught:
+            await here.network.answer(given)
+        assert caught.value.code == "no-such"
+        card.close()
+
+
+async def test_an_answer_for_once_is_no_rule_of_any_file(tmp_path: Path) -> None:
+    async with bench_of(tmp_path) as here:
+        await here.network.prepare()
+        here.network.start(here.link)
+        card = await here.card()
+        await here.asked(card)
+        given = EgressAnswer(HOST, "once")
+        assert (await here.network.answer(given)).rule == f"allow {HOST}:443 for 60 s"
+        # the test's resolver knows no such name: what the guest hears is that nobody is there
+        assert await flags(card) == RESET
+        assert not read_session_egress(here.folder).rules
+        await here.network.stop()
+        (entry,) = [one for one in read_entries(here.folder / NAME) if one.kind == "open"]
+        assert (entry.level, entry.code in ("no-address", "no-resolver")) == ("session", True)
+        card.close()
+
+
+async def test_rules_that_were_written_elsewhere_hold_after_a_reload(tmp_path: Path) -> None:
+    async with bench_of(tmp_path) as here:
+        await here.network.prepare()
+        here.network.start(here.link)
+        card = await here.card()
+        await here.asked(card)
+        rules = here.paths.config / "rules.yaml"
+        rules.write_text("always: {deny: [nothing at all]}\n")
+        with pytest.raises(AppError, match=r"rules\.yaml"):
+            await here.network.reload()
+        assert here.session.info().asks, "a file with a mistake changes nothing"
+        rules.write_text(f"always: {{deny: [{HOST}]}}\n")
+        await here.network.reload()
+        assert await flags(card) == RESET
+        card.close()
+
+
+async def test_names_rules_and_counts_outlive_gateway_and_keeper(tmp_path: Path) -> None:
+    async with bench_of(tmp_path) as here:
+        await here.network.prepare()
+        here.network.start(here.link)
+        card = await here.card()
+        address = await look_up(card, HOST)
+        await here.asked(card)
+        await here.network.answer(EgressAnswer(HOST, "deny"))
+        assert await flags(card) == RESET
+        gateway = here.network._gateway  # pyright: ignore[reportPrivateUsage]
+        assert gateway is not None
+        assert gateway.process is not None
+        os.kill(gateway.process.pid, signal.SIGKILL)
+        card.close()
+        card = await here.card()
+        assert await look_up(card, HOST) == "3", "a denied name has no address"
+        await here.network.stop()
+        card.close()
+        second = GuestNetwork(here.paths, here.session)
+        try:
+            await second.take_up(here.link)
+            card = await here.card()
+            write_session_egress(here.folder, started_with("standard", [HOST], []))
+            await second.reload()
+            assert await look_up(card, HOST) == address
+            await second.stop()
+            assert read_state(here.folder).egress.denied == 2  # the connection and the name
+            card.close()
+        finally:
+            await second.stop()
+
+
+async def test_a_keeper_that_cannot_read_the_rules_lets_nothing_through(tmp_path: Path) -> None:
+    async with bench_of(tmp_path) as here:
+        rules = here.paths.config / "rules.yaml"
+        rules.write_text("always: nonsense\n")
+        with pytest.raises(AppError):
+            await here.network.prepare()
+        await here.network.take_up(here.link)
+        card = await here.card()
+        assert await look_up(card, HOST) == "3"
+        assert [one for one in read_state(here.folder).notices if one.startswith(SHUT)]
+        rules.unlink()
+        await here.network.reload()
+        assert await look_up(card, HOST) == "198.18.0.1"
+        assert not read_state(here.folder).notices
+        card.close()
+
+
+async def test_without_a_card_there_is_no_gateway(tmp_path: Path) -> None:
+    async with bench_of(tmp_path) as here:
+        here.session.change(egress=EgressInfo("off"))
+        await here.network.take_up(here.link)
+        await here.network.reload()
+        assert here.network._gateway is None  # pyright: ignore[reportPrivateUsage]
