@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from app.config import load_config
 from app.egress.registries.asking import Asker
 from app.egress.registries.gather import Host, gather
 from app.egress.registries.guest_env import guest_env
 from app.egress.registries.sources import sort_out
 from app.egress.session import SessionEgress, StoredRule, write_session_egress
-from app.files import write_atomic
+from app.files import read_regular, write_atomic
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -83,7 +84,18 @@ def begin(paths: Paths, egress: SessionEgress, workspace: Path | None) -> Beginn
     found = sort_out(gather(host))
     stored = tuple(StoredRule(one.effect, one.text, one.origin) for one in found.rules)
     egress = msgspec.structs.replace(egress, registries=stored, notes=found.refused)
-    return Beginning(egress, guest_env(host))
+    wanted = load_config(paths.config).egress.ca == "host"
+    authorities = read_authorities(host.variables) if wanted else b""
+    trust = dict.fromkeys(TRUST, IN_GUEST) if authorities else {}
+    return Beginning(egress, {**trust, **guest_env(host)}, authorities)
+
+
+def authorities_of(folder: Path) -> bytes:
+    """Return a session's authorities; nothing where its guest keeps its own."""
+    try:
+        return read_regular(folder / AUTHORITIES, MAX_AUTHORITIES)
+    except FileNotFoundError:
+        return b""
 
 
 def read_authorities(variables: Mapping[str, str], places: tuple[Path, ...] = BUNDLES) -> bytes:

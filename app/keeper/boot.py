@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
 
+from app.egress.beginning import authorities_of
 from app.errors import AppError
 from app.files import write_atomic
 from app.keeper.threads import in_thread
@@ -157,6 +158,7 @@ class Workshop:
             authorized_keys=identity.authorized_keys,
             now=int(time.time()),
             network=network,
+            authorities=authorities_of(self._folder) if network else b"",
             profile=self._record.limits.guest,
         )
 

@@ -54,6 +54,8 @@ def test_the_session_is_four_lines_and_two_keys() -> None:
 @needs_cpio
 def test_a_session_with_a_network_card_is_told_its_address() -> None:
     data = session_cpio(**GOOD, network=True)
+    assert _content(data, "session/ca.pem") == b""
+    assert _content(session_cpio(**GOOD, authorities=b"PEM"), "session/ca.pem") == b"PEM"
     assert _content(data, "session/net") == b"198.19.255.2 255.255.255.252 198.19.255.1\n"
 
 

@@ -105,6 +105,8 @@ void terminal_turn(const struct pollfd *p);
 /* net.c */
 void raise_network(void);
 void name_server(void);
+void take_authorities(void);
+void give_authorities(void);
 
 /* harden.c */
 extern bool strict;

@@ -1,8 +1,10 @@
-/* The network card, if the session has one: its address, the way out, and the name server. */
+/* The network card, if the session has one: its address, the way out, the name server, and whom
+ * the world's programs believe. */
 #include "guest.h"
 
 #include <arpa/inet.h>
 #include <net/route.h>
+#include <sys/sendfile.h>
 
 #define CARD "eth0"
 #define CARD_MS 3000
@@ -60,4 +62,51 @@ void name_server(void) {
     if (fd < 0 || dprintf(fd, "nameserver %s\n", net.gateway) < 0) fatal("/etc/resolv.conf");
     close(fd);
     close(root);
+}
+
+#define BUNDLE "ca-certificates.crt"
+
+static int bundle = -1;
+static bool fresh; /* nothing has changed the world's own bundle yet */
+
+/* /session/ca.pem: the host's authorities. Called while toolkit and scratch disk are still seen. */
+void take_authorities(void) {
+    struct stat st;
+    bundle = open("/session/ca.pem", O_RDONLY | O_CLOEXEC);
+    unlink("/session/ca.pem");
+    fresh = lstat(ROOT_UPPER "/etc/ssl/certs/" BUNDLE, &st) && errno == ENOENT;
+}
+
+/* Goes one folder down, through no link, and makes it where there is none. */
+static int below(int folder, const char *name) {
+    mkdirat(folder, name, 0755);
+    int fd = openat(folder, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    close(folder);
+    return fd;
+}
+
+static bool put_bundle(int folder, const char *name) {
+    struct stat st;
+    off_t at = 0;
+    unlinkat(folder, ".ca", 0);
+    int fd = openat(folder, ".ca", O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+    bool all = fd >= 0 && !fchmod(fd, 0644) && !fstat(bundle, &st);
+    while (all && at < st.st_size) all = sendfile(fd, bundle, &at, (size_t)(st.st_size - at)) > 0;
+    if (fd >= 0) close(fd);
+    all = all && !renameat(folder, ".ca", folder, name);
+    if (!all) unlinkat(folder, ".ca", 0);
+    close(folder);
+    return all;
+}
+
+/* Called in the world's own root. What variables name lies in /run, the same in every image. Once
+ * it also takes the place of the system's own, for programs that look nowhere else; an image that
+ * has a link or a file on the way there keeps what it has. */
+void give_authorities(void) {
+    if (bundle < 0) return;
+    if (!put_bundle(below(open("/run", O_RDONLY | O_DIRECTORY | O_CLOEXEC), "cloche"), "ca.pem"))
+        fatal("/run/cloche/ca.pem");
+    int etc = fresh ? open("/etc", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
+    if (etc >= 0) put_bundle(below(below(etc, "ssl"), "certs"), BUNDLE);
+    close(bundle);
 }

@@ -150,11 +150,13 @@ static void furnish(void) {
     };
     static const char *const unseen[] = {"/scratch", "/base", "/ws", "/sys", "/dev", "/proc"};
     mount_all(rest, LENGTH(rest));
+    take_authorities();
     for (size_t i = 0; i < LENGTH(unseen); i++)
         if (umount2(unseen[i], MNT_DETACH)) fatal(unseen[i]); /* overlays keep what they need */
     if (chdir("/world") || mount("/world", "/", NULL, MS_MOVE, NULL) || chroot(".") || chdir("/"))
         fatal("world");
     name_server();
+    give_authorities();
 }
 
 static _Noreturn void hold_world(void) {

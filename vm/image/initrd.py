@@ -37,11 +37,13 @@ def session_cpio(
     authorized_keys: bytes,
     now: int,
     network: bool = False,
+    authorities: bytes = b"",
     profile: str = "standard",
 ) -> bytes:
     """Return the uncompressed newc archive of `/session`: config, keys, hosts and hostname.
 
-    With `network` also the address of the machine's network card, which it has then.
+    With `network` also the address of the machine's network card, which it has then; with
+    `authorities` the certificates (PEM) that its programs are to believe.
 
     `token` is the links' secret, 32 lower-case hex digits; `host_key` an OpenSSH private key;
     `authorized_keys` lines as sshd reads them; `now` unix seconds; `profile` one of PROFILES.
@@ -67,6 +69,7 @@ def session_cpio(
             cpio.file("session/host_key", host_key, 0o600),
             cpio.file("session/authorized_keys", authorized_keys, 0o644),
             *([cpio.file("session/net", _NET)] if network else []),
+            *([cpio.file("session/ca.pem", authorities)] if authorities else []),
         ]
     )
 
@@ -81,6 +84,7 @@ def write_initrd(
     authorized_keys: bytes,
     now: int,
     network: bool = False,
+    authorities: bytes = b"",
     profile: str = "standard",
 ) -> None:
     """Write toolkit plus session cpio to `dest` (mode 0600), replacing it atomically.
@@ -94,6 +98,7 @@ def write_initrd(
         authorized_keys=authorized_keys,
         now=now,
         network=network,
+        authorities=authorities,
         profile=profile,
     )
     with one_sentence(f"Writing {dest}"):
