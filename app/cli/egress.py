@@ -6,8 +6,7 @@ import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
+from app.cli.egress_log import show_log
 from app.client import fleet
 from app.client.egress import reload_rules
 from app.egress.compose import About, Composed, compose
@@ -20,7 +19,7 @@ from app.records import read_session
 from app.wire_text import path_text
 from vm.egress.addresses import Own, literal
 from vm.egress.kinds import Request
-from vm.egress.ledger import NAME, read_entries, read_totals, target
+from vm.egress.ledger import target
 from vm.egress.names import BadName, canonical
 from vm.egress.own import read_own
 from vm.egress.policy import RuleLevel, decide, shadow
@@ -30,13 +29,12 @@ if TYPE_CHECKING:
     import argparse
 
     from app.cli.output import Output
-    from vm.egress.kinds import Entry
 
 
 def egress(arguments: argparse.Namespace, output: Output) -> int:
     """Run the action that was asked for."""
     paths = Paths.from_environment()
-    actions = {"explain": _explain, "rules": _rules, "log": _log}
+    actions = {"explain": _explain, "rules": _rules, "log": show_log}
     if arguments.action in actions:
         actions[arguments.action](paths, arguments, output)
     else:
@@ -157,25 +155,3 @@ def _refuse_shadow(paths: Paths, arguments: argparse.Namespace, rule: Rule) -> N
     if found is not None and found[0] in ("always", "project"):
         why = f"'deny {found[1].text}' ({found[1].origin}) decides first"
         raise AppError("not-effective", f"{rule.text} would never take effect: {why}.")
-
-
-def _log(paths: Paths, arguments: argparse.Namespace, output: Output) -> None:
-    info = fleet.find_session(paths, arguments.session)
-    path = paths.session(info.id) / NAME
-    entries = list(read_entries(path))
-    totals = read_totals(path)
-    value = {"session": info.id, "totals": msgspec.to_builtins(totals)}
-
-    def human() -> None:
-        output.table([_row(entry) for entry in entries])
-        output.line(f"{totals.allowed} allowed, {totals.denied} denied, {totals.dropped} dropped")
-
-    output.result({**value, "entries": [msgspec.to_builtins(one) for one in entries]}, human)
-
-
-def _row(entry: Entry) -> tuple[str, ...]:
-    import time
-
-    clock = time.strftime("%H:%M:%S", time.localtime(entry.at))
-    where = target(entry.host or entry.address, entry.port)
-    return clock, entry.kind, entry.verdict, where, entry.reason or entry.code

@@ -387,7 +387,10 @@ def _egress(commands: Commands) -> None:
         command = inner.add_parser(action, help=summary, description=summary, allow_abbrev=False)
         command.add_argument("--json", action="store_true", help="print one JSON object")
         if action == "log":
-            command.add_argument("session", metavar="ID", help="id, unique prefix of it, or name")
+            text = "id, unique prefix of it, or name; without it, with --follow: all sessions"
+            command.add_argument("session", metavar="ID", nargs="?", default="", help=text)
+            text = "go on as it happens; with --json one object a line"
+            command.add_argument("--follow", action="store_true", help=text)
             continue
         if action == "explain":
             command.add_argument("target", metavar="HOST[:PORT]", help="without a port: 443")

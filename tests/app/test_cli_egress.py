@@ -5,7 +5,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from app.agents import shell
 from app.main import run
+from app.paths import Paths
+from app.records import SessionRecord, StateRecord, write_record
+from vm.egress.kinds import Entry
+from vm.egress.ledger import NAME, Ledger
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -60,3 +65,28 @@ def test_an_address_is_explained_and_the_rules_are_listed(cloche: Any) -> None:
     found = cloche("rules")[1]
     assert (found["profile"], found["unlisted"]) == ("standard", "ask")
     assert {row["level"] for row in found["rules"]} >= {"profile"}
+
+
+def test_a_log_is_followed_to_its_sessions_end_over_files_that_grow(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("STATE", "CONFIG", "CACHE", "DATA"):
+        monkeypatch.setenv(f"XDG_{name}_HOME", str(tmp_path / name))
+    folder = Paths.from_environment().session("0123456789")
+    folder.mkdir(parents=True)
+    record = SessionRecord(folder.name, "n", shell(), str(tmp_path), 0.0, "base", "key")
+    write_record(folder / "session.json", record)
+    write_record(folder / "state.json", StateRecord(state="stopped"))
+    ledger = Ledger(folder / NAME)
+    for number in range(3):
+        host = f"n{number}.example"
+        ledger(Entry(0.0, "open", host, 443, "deny", code="denied", reason="Denied.\x1b[2J"))
+    ledger.close()
+    assert run(["egress", "log", "n", "--follow", "--json"]) == 0
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [line.get("host") for line in lines[:-1]] == ["n0.example", "n1.example", "n2.example"]
+    assert lines[-1] == {"ok": True, "end": "over"}
+    assert {line["session"] for line in lines[:-1]} == {folder.name}
+    assert run(["egress", "log", "--follow", "0123"]) == 0
+    assert "\x1b" not in capsys.readouterr().out
+    assert run(["egress", "log"]) == 2

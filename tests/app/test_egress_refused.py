@@ -1,0 +1,61 @@
+"""What headless runs and sandboxes say of refusals."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.cli.network_flags import MAX_REFUSED, egress_report
+from app.services.egress_refused import refused, refused_in
+from vm.egress.kinds import Entry
+from vm.egress.ledger import NAME, Ledger
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def entry(host: str, verdict: str, code: str, count: int = 1, port: int | None = 443) -> Entry:
+    return Entry(0.0, "open", host, port, verdict, code=code, reason=code, count=count)  # type: ignore[arg-type]
+
+
+def test_refusals_are_counted_by_target_and_reason(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / NAME)
+    for one in (
+        entry("a.example", "allow", "allowed"),
+        entry("b.example", "deny", "not-listed"),
+        entry("c.example", "deny", "denied", 4, None),
+        entry("b.example", "deny", "not-listed", 2),
+        entry("b.example", "deny", "sni-mismatch"),
+        Entry(0.0, "drop", "", 53, "deny", code="foreign-dns", address="8.8.8.8", protocol="udp"),
+    ):
+        ledger(one)
+    ledger.close()
+    found = [(one.host, one.port, one.code, one.count) for one in refused_in(tmp_path)]
+    assert found == [
+        ("c.example", None, "denied", 4),
+        ("b.example", 443, "not-listed", 3),
+        ("b.example", 443, "sni-mismatch", 1),
+        ("8.8.8.8", 53, "foreign-dns", 1),
+    ]
+    assert refused_in(tmp_path / "none") == ()
+
+
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(1, 5)), max_size=30))
+def test_no_refusal_gets_lost(log: list[tuple[str, int]]) -> None:
+    entries = [entry(f"{name}.example", "deny", "denied", count) for name, count in log]
+    assert sum(one.count for one in refused(entries)) == sum(count for _, count in log)
+
+
+def test_a_report_is_bounded_and_says_how_many_there_were() -> None:
+    many = refused(entry(f"n{number}.example", "deny", "denied") for number in range(500))
+    report = egress_report(tuple(many))
+    assert (len(report["denied"]), report["denied_targets"]) == (MAX_REFUSED, 500)
+    assert report["denied"][0] == {
+        "host": "n0.example",
+        "port": 443,
+        "code": "denied",
+        "reason": "denied",
+        "count": 1,
+    }
