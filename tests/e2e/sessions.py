@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import stat
 import subprocess
@@ -13,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from app.egress.registries.asking import CACHE
 from app.paths import Paths
 from app.records import StateRecord, read_state
 
@@ -44,12 +46,19 @@ def store_of(image: ImageSet) -> Path:
 class World:
     """Sessions of one test; `close` ends whatever the test left running."""
 
-    def __init__(self, root: Path, store: Path) -> None:
+    def __init__(self, root: Path, store: Path, prefix: tuple[str, ...] = ()) -> None:
+        """Make the folders; `prefix` stands before each command, as nsenter and its options."""
+        self._prefix = prefix
         data = root / "data" / "cloche"
         data.mkdir(parents=True, mode=0o700)
         (data / "store").symlink_to(store)
         runtime = root / "run"
         runtime.mkdir(mode=0o700)
+        cache = root / "cache" / "cloche"
+        cache.mkdir(parents=True, mode=0o700)
+        known = Paths.from_environment().cache / CACHE
+        if known.exists():  # what the package tools of this host said; asking takes seconds
+            shutil.copy(known, cache / CACHE)
         self.environment = {
             "PATH": os.environ["PATH"],
             "HOME": str(root),
@@ -65,13 +74,13 @@ class World:
             root / "state" / "cloche",
             data,
             root / "config" / "cloche",
-            root / "cache" / "cloche",
+            cache,
             runtime / "cloche",
         )
 
     def run(self, *arguments: str, stdin: bytes = b"", cwd: Path | None = None) -> Answer:
         done = subprocess.run(
-            [sys.executable, "-P", str(LAUNCHER), *arguments],
+            [*self._prefix, sys.executable, "-P", str(LAUNCHER), *arguments],
             input=stdin,
             capture_output=True,
             env=self.environment,

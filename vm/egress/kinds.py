@@ -195,8 +195,9 @@ class Limits:
     """What all flows together may hold before each is held to `floor`."""
     handshake_s: float = 10.0
     dial_s: float = 20.0
-    hello_s: float = 5.0
-    """Time for a ClientHello, or for the head of a request that is to be refused."""
+    hello_s: float = 30.0
+    """Time for a ClientHello, or for the head of a request that is to be refused. Python's programs
+    read their authorities between connect and hello: 10 s in an emulated guest on a busy host."""
     ask_s: float = 60.0
     """How long a connection is held without a verdict."""
     idle_s: float = 7200.0
