@@ -149,9 +149,7 @@ async def start_session(paths: Paths, request: StartRequest) -> str:
     await checks.check_qemu()
     await checks.check_jail(paths, record.limits.jail)
     stem = _stem(request.agent, Path(text_path(record.workspace)))
-    return await asyncio.to_thread(
-        create, paths, record, key, beginning, request.ports, stem=stem
-    )
+    return await asyncio.to_thread(create, paths, record, key, beginning, request.ports, stem=stem)
 
 
 def create(
