@@ -128,10 +128,7 @@ class GuestNetwork:
         rule decides before, `usage` for an answer that the question does not have.
         """
         async with self._changing:
-            asked = next((one for one in self._questions if one.host == given.host), None)
-            if asked is None:
-                hint = "See what it tried: cloche egress log ID"
-                raise AppError("no-such", f"Nobody asks about {given.host} (any more).", hint)
+            asked = self._asked_about(given)
             try:
                 chosen = choice(asked, given.answer, wide=given.wide)
             except ValueError as error:
@@ -139,6 +136,16 @@ class GuestNetwork:
             await self._write(chosen)
             self._refuse_idle(chosen, asked)
         return EgressRule(chosen.text)
+
+    def _asked_about(self, given: EgressAnswer) -> Question:
+        """Return the open question that is answered, with no port that was not shown."""
+        asked = next((one for one in self._questions if one.host == given.host), None)
+        ports = () if asked is None else asked.ports
+        shown = tuple(port for port in ports if not given.ports or port in given.ports)
+        if asked is None or not shown:
+            hint = "See what it tried: cloche egress log ID"
+            raise AppError("no-such", f"Nobody asks about {given.host} (any more).", hint)
+        return replace(asked, ports=shown)
 
     async def reload(self) -> None:
         """Compose the policy anew and put it in force. Raises AppError; then the old one stays."""

@@ -137,7 +137,9 @@ async def test_an_answer_for_once_is_no_rule_of_any_file(tmp_path: Path) -> None
         here.network.start(here.link)
         card = await here.card()
         await here.asked(card)
-        given = EgressAnswer(HOST, "once")
+        with pytest.raises(AppError, match="Nobody asks"):
+            await here.network.answer(EgressAnswer(HOST, "once", ports=(8443,)))
+        given = EgressAnswer(HOST, "once", ports=(443, 8443))
         assert (await here.network.answer(given)).rule == f"allow {HOST}:443 for 60 s"
         # the test's resolver knows no such name: what the guest hears is that nobody is there
         assert await flags(card) == RESET
