@@ -6,6 +6,7 @@ import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from app.cli.egress_cap import put_cap
 from app.cli.egress_log import show_log
 from app.client import fleet
 from app.client.egress import reload_rules
@@ -20,7 +21,7 @@ from app.wire_text import path_text
 from vm.egress.addresses import Own, literal
 from vm.egress.kinds import Request
 from vm.egress.ledger import target
-from vm.egress.names import BadName, canonical
+from vm.egress.names import INTERNAL, BadName, canonical
 from vm.egress.own import read_own
 from vm.egress.policy import RuleLevel, decide, shadow
 from vm.egress.rules import BadRule, Effect, Rule, check_effective, parse_rule
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 def egress(arguments: argparse.Namespace, output: Output) -> int:
     """Run the action that was asked for."""
     paths = Paths.from_environment()
-    actions = {"explain": _explain, "rules": _rules, "log": show_log}
+    actions = {"explain": _explain, "rules": _rules, "log": show_log, "cap": put_cap}
     if arguments.action in actions:
         actions[arguments.action](paths, arguments, output)
     else:
@@ -63,8 +64,8 @@ def _explain(paths: Paths, arguments: argparse.Namespace, output: Output) -> Non
 
 
 def _request(text: str) -> Request:
-    """Read HOST[:PORT]; without a port it is 443."""
-    host, port = text, 443
+    """Read HOST[:PORT]; without a port it is 443, for the broker's services 80."""
+    host, port = text, 80 if text.endswith(f".{INTERNAL}") else 443
     if literal(text) is None:
         name, colon, number = text.rpartition(":")
         if colon:

@@ -382,10 +382,16 @@ def _egress(commands: Commands) -> None:
         "allow": "add a rule that lets names or addresses through",
         "deny": "add a rule that refuses names or addresses",
         "log": "print what a session tried to reach",
+        "cap": "put another cap on what a session may use of models",
     }
     for action, summary in actions.items():
         command = inner.add_parser(action, help=summary, description=summary, allow_abbrev=False)
         command.add_argument("--json", action="store_true", help="print one JSON object")
+        if action == "cap":
+            command.add_argument("session", metavar="ID", help="id, unique prefix of it, or name")
+            command.add_argument("--usd", type=_above_zero, metavar="N", help="US dollars")
+            command.add_argument("--tokens", type=int, metavar="N", help="tokens in all")
+            continue
         if action == "log":
             text = "id, unique prefix of it, or name; without it, with --follow: all sessions"
             command.add_argument("session", metavar="ID", nargs="?", default="", help=text)
@@ -407,6 +413,14 @@ def _egress(commands: Commands) -> None:
             command.add_argument("--private", action="store_true", help=private)
         if action in ("explain", "rules"):
             command.add_argument("--agent", default="shell", metavar="AGENT", help="default: shell")
+
+
+def _above_zero(text: str) -> float:
+    """Read a sum of money. Raises ValueError."""
+    value = float(text)
+    if not 0 < value < float("inf"):
+        raise ValueError(text)
+    return value
 
 
 def _group(commands: Commands, name: str, summary: str, actions: dict[str, str]) -> None:

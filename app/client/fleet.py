@@ -15,6 +15,7 @@ import msgspec
 
 from app import records
 from app.agents import find_agent
+from app.broker.record import broker_of
 from app.client import checks
 from app.client.connection import new_host_key
 from app.client.host_limits import check_limits, patience_s
@@ -221,6 +222,7 @@ def _prepare(paths: Paths, request: StartRequest) -> tuple[records.SessionRecord
         image=image_name,
         image_env=image.env,
         network_env=dict(beginning.env),
+        broker=broker_of(agent, config.broker),
         control_key=public,
         argv=request.argv,
         limits=records.Limits(**asdict(limits)),

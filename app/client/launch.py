@@ -15,8 +15,11 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final
 
+from app.broker.handover import hand_over
 from app.errors import AppError
+from app.records import read_session
 from vm import steps
+from vm.egress.proxy import VARIABLES as PROXIES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,6 +38,7 @@ KEPT_VARIABLES: Final = (
     "CLOCHE_ACCEL",
     "CLOCHE_JAIL",
     steps.VARIABLE,
+    *(spelt for name in PROXIES for spelt in (name, name.upper())),
 )
 """Everything that a keeper needs of its starter's environment."""
 
@@ -96,10 +100,16 @@ def gone(session: str) -> AppError:
 def spawn_keeper(folder: Path, lock: int, arguments: Sequence[str] = ()) -> None:
     """Start the keeper of `folder` with the held `lock`; returns when it is on its own.
 
-    Blocks for a moment; closes `lock` here (the keeper has inherited it).
+    Blocks for a moment; closes `lock` here (the keeper has inherited it). What of this process's
+    environment the session's broker needs goes along in memory.
     """
+    variables = -1
     command = role_command("keeper", str(folder), "--lock", str(lock), *arguments)
     try:
+        names = _variables(folder)
+        if names is not None:
+            variables = hand_over(os.environ, names)
+            command += ["--variables", str(variables)]
         with _log(folder) as log:
             done = subprocess.run(
                 command,
@@ -108,7 +118,7 @@ def spawn_keeper(folder: Path, lock: int, arguments: Sequence[str] = ()) -> None
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                pass_fds=(lock,),
+                pass_fds=(lock, *([variables] if variables >= 0 else [])),
                 start_new_session=True,
                 timeout=START_S,
                 check=False,
@@ -119,8 +129,19 @@ def spawn_keeper(folder: Path, lock: int, arguments: Sequence[str] = ()) -> None
         raise gone(folder.name) from error
     finally:
         os.close(lock)
+        if variables >= 0:
+            os.close(variables)
     if done.returncode != 0:
         raise _not_started(folder)
+
+
+def _variables(folder: Path) -> tuple[str, ...] | None:
+    """Return the variables that the session's broker looks for; None: it has no broker."""
+    try:
+        broker = read_session(folder).broker
+    except (AppError, FileNotFoundError):
+        return None  # the keeper says what is wrong with it
+    return tuple(broker.variables()) if broker.services else None
 
 
 def _log(folder: Path) -> BinaryIO:

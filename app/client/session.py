@@ -280,6 +280,13 @@ class SessionClient:
         """Have the session's network decided by the rules as they are in the files now."""
         await self._connection.call("egress_reload", {})
 
+    async def egress_cap(self, tokens: int | None, usd: float | None) -> None:
+        """Put other caps on the session's use of models; None leaves one as it is.
+
+        Raises AppError `usage` for one that is reached already, or without a broker.
+        """
+        await self._connection.call("egress_cap", {"tokens": tokens, "usd": usd})
+
     async def resume(self, *, agent: bool = True, patience_s: float | None = None) -> None:
         """Boot the session's disk again; without `agent` only to mirror what it holds.
 

@@ -14,12 +14,15 @@ from app.egress.rules_file import Section, load_rules
 from app.egress.session import SessionEgress
 from app.egress.settings import AgentSettings, Project
 from app.wire_text import path_text
+from vm.egress.names import INTERNAL
 from vm.egress.policy import Policy
 from vm.egress.profiles import ProfileName, profile, providers_of, takes_registries
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
+    from app.config import Config
     from app.paths import Paths
     from vm.egress.kinds import Action
 
@@ -48,6 +51,8 @@ class About:
     egress: SessionEgress = field(default_factory=SessionEgress)
     ask: bool = True
     """Whether somebody can answer; headless runs deny what would be asked."""
+    services: Iterable[str] | None = None
+    """The broker's services that the session has; None: those that its agent is given."""
 
 
 def compose(paths: Paths, about: About, host: Host | None = None) -> Composed:
@@ -57,7 +62,8 @@ def compose(paths: Paths, about: About, host: Host | None = None) -> Composed:
     where they are looked for; None: on this host. Takes about a second where a tool must be asked
     for the first time. Raises AppError for a file with a mistake in it.
     """
-    settings = load_config(paths.config).egress
+    config = load_config(paths.config)
+    settings = config.egress
     mine = settings.agents.get(about.agent, NOTHING)
     rules = load_rules(paths.config)
     project = Project() if about.workspace is None else load_project(about.workspace)
@@ -74,8 +80,16 @@ def compose(paths: Paths, about: About, host: Host | None = None) -> Composed:
         user=(*here.deny, *here.allow, *rules.always.allow, *registries.rules),
         ask=about.ask,
         closed=about.egress.closed or not about.egress.network,
+        internal=tuple(f"{name}.{INTERNAL}" for name in _services(config, about)),
     )
     return Composed(policy, settings.wait, registries.refused)
+
+
+def _services(config: Config, about: About) -> Iterable[str]:
+    if about.services is not None:
+        return about.services
+    agent = config.agents.get(about.agent)
+    return agent.services if agent is not None else ()
 
 
 def _registries(paths: Paths, about: About, name: ProfileName, host: Host | None) -> Sorted:

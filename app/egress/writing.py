@@ -27,7 +27,8 @@ def about_session(paths: Paths, record: SessionRecord) -> About:
     """Return what a session's policy is composed for. Raises AppError `damaged`."""
     workspace = Path(text_path(record.workspace)) if record.workspace else None
     egress = read_session_egress(paths.session(record.id))
-    return About(record.agent.name, workspace, egress, ask=egress.ask)
+    services = tuple(record.broker.services)
+    return About(record.agent.name, workspace, egress, ask=egress.ask, services=services)
 
 
 def write_choice(paths: Paths, session_id: str, choice: Choice) -> Change:

@@ -15,6 +15,8 @@ from vm.machine import guest_exec
 from vm.machine.held_terminal import end
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import asyncssh
 
     from app.keeper.links import Links
@@ -62,10 +64,18 @@ class NotSent(VMError):
 class AgentTerminal:
     """Pumps the agent's output into the record and input back; survives lost links."""
 
-    def __init__(self, record: SessionRecord, terminal: TerminalRecord, links: Links) -> None:
+    def __init__(
+        self,
+        record: SessionRecord,
+        terminal: TerminalRecord,
+        links: Links,
+        services: Mapping[str, str] | None = None,
+    ) -> None:
+        """Carry a session's agent; `services` are the variables of its broker."""
         self._record = record
         self._terminal = terminal
         self._links = links
+        self._services = services or {}
         self._attached: Terminal | None = None
         self._changed = asyncio.Event()
         self._over = False
@@ -85,7 +95,7 @@ class AgentTerminal:
                 raise VMError(f"The agent's file {path} could not be written: {said}")
         command = guest_exec.Command(
             agent.argv(self._record.id, self._record.argv),
-            env=agent.variables(ENVIRONMENT | self._record.world_env),
+            env=agent.variables({**ENVIRONMENT, **self._record.world_env, **self._services}),
             cgroup="agent",
         )
         # on disk before there is anything to record: a keeper killed now leaves no doubt

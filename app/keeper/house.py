@@ -13,6 +13,7 @@ from app.errors import AppError
 from app.files import read_regular
 from app.folders import delete_session
 from app.keeper.control import ControlServer
+from app.keeper.outside import Outside
 from app.keeper.pane import PaneServer
 from app.keeper.places import place_sockets
 from app.keeper.sandbox import keeper_of
@@ -40,7 +41,7 @@ LOOK_S = 1.0
 class House:
     """Everything of one keeper's process."""
 
-    def __init__(self, paths: Paths, folder: Path) -> None:
+    def __init__(self, paths: Paths, folder: Path, outside: Outside | None = None) -> None:
         record = read_session(folder)
         self._paths = paths
         sockets = paths.sockets(record.id)
@@ -48,6 +49,7 @@ class House:
         self._terminal = TerminalRecord(folder, record.columns, record.rows)
         self._folder, self._sockets = folder, sockets
         self._keeper = keeper_of(record, paths, folder, self._terminal)
+        self._keeper.network.broker.outside = outside or Outside()
         service = KeeperService(self._keeper, self.quit)
         self._pane = PaneServer(
             sockets / "pane.sock", self._terminal, _Keys(self._keeper, self._terminal)

@@ -56,6 +56,7 @@ class Keeper:
         self.ledger = Ledger(folder)
         self.record = self.ledger.record
         self.tree = Tree(self.record, folder)
+        self.network = GuestNetwork(paths, self.ledger)
         self.commits = Commits(self.record, folder)
         self.network = GuestNetwork(paths, self.ledger)
         self.pane: PaneServer | None = None
@@ -79,6 +80,11 @@ class Keeper:
     def agent(self) -> AgentTerminal | None:
         """The terminal of the running agent."""
         return self._shift.agent if self._shift is not None else None
+
+    @property
+    def world_env(self) -> dict[str, str]:
+        """The variables of every program in the guest: of image, network and broker."""
+        return {**self.record.world_env, **self.network.broker.env}
 
     def typed(self) -> None:
         """Note that somebody types into the agent's terminal."""

@@ -18,6 +18,7 @@ from app.client.launch import role_command
 from app.egress.compose import Composed, compose
 from app.egress.writing import about_session, write_choice
 from app.errors import AppError
+from app.keeper.brokering import SessionBroker
 from app.keeper.gateway import GatewayKeeper
 from app.keeper.threads import in_thread
 from app.protocol import EgressInfo, EgressRule
@@ -67,6 +68,7 @@ class GuestNetwork:
         self._changing = asyncio.Lock()
         self._alarm: asyncio.TimerHandle | None = None
         self._told = 0.0
+        self.broker = SessionBroker(paths, session, self._happened)
 
     @property
     def on(self) -> bool:
@@ -74,15 +76,24 @@ class GuestNetwork:
         return self._session.state.egress.network != "off"
 
     async def prepare(self) -> None:
-        """Compose the policy. Raises AppError for a file with a mistake in it."""
+        """Compose the policy and start the broker.
+
+        Raises AppError for a file with a mistake in it, and for a key that the agent needs.
+        """
         if self.on:
             self._composed = await self._compose()
+            await self._start_broker(self._composed)
+
+    async def _start_broker(self, composed: Composed, *, adopted: bool = False) -> None:
+        if not composed.policy.closed:
+            await self.broker.start(ask=composed.policy.ask, adopted=adopted)
 
     async def take_up(self, link: Path) -> None:
         """Start unless it runs already; rules that cannot be read let nothing through."""
         if self.on and self._composed is None:
             try:
-                await self.prepare()
+                self._composed = await self._compose()
+                await self._start_broker(self._composed, adopted=True)
             except AppError as error:
                 log.warning("%s %s", SHUT, error.message)
                 self._composed = NOTHING
@@ -103,6 +114,8 @@ class GuestNetwork:
             asked=self._asked,
             fault=self._fault,
             timeout_s=self._composed.wait,
+            proxies=self.broker.outside.proxies,
+            door=self.broker.door,
         )
         self._gateway.start()
         self._tell()
@@ -112,6 +125,7 @@ class GuestNetwork:
         gateway, self._gateway = self._gateway, None
         if gateway is not None:
             await gateway.stop()
+        await self.broker.stop()
         self._questions, self._once = (), ()
         if self._book is not None:
             self._tell()
@@ -184,7 +198,8 @@ class GuestNetwork:
         return await in_thread(partial(compose, self._paths, about))
 
     def _policy(self, composed: Composed) -> Policy:
-        return replace(composed.policy, session=(*composed.policy.session, *self._once))
+        session = (*composed.policy.session, *self._once)
+        return replace(composed.policy, session=session, internal=self.broker.hosts)
 
     def _notice(self, text: str) -> None:
         """Have exactly this notice about the rules, or none."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import msgspec
 
@@ -59,6 +59,11 @@ class _Send(msgspec.Struct, frozen=True):
     text: str
 
 
+class _Cap(msgspec.Struct, frozen=True):
+    tokens: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    usd: Annotated[float, msgspec.Meta(gt=0)] | None = None
+
+
 class _Port(msgspec.Struct, frozen=True):
     host_port: int
 
@@ -84,6 +89,7 @@ class KeeperService:
             "remove_port": self._remove_port,
             "egress_answer": self._egress_answer,
             "egress_reload": self._egress_reload,
+            "egress_cap": self._egress_cap,
             "quit": self._quit,
             **ReviewMethods(keeper, self._prompt).methods,
         }
@@ -114,7 +120,7 @@ class KeeperService:
 
     async def _exec(self, params: msgspec.Raw) -> object:
         asked = parse(params, _Exec)
-        env = ENVIRONMENT | self._keeper.record.world_env
+        env = ENVIRONMENT | self._keeper.world_env
         command = guest_exec.Command(tuple(asked.argv), root=asked.root, cwd=asked.cwd, env=env)
         ssh, shells = await self._keeper.links().shells()
         done = await guest_exec.run(
@@ -189,6 +195,11 @@ class KeeperService:
         await self._keeper.network.reload()
         return {}
 
+    async def _egress_cap(self, params: msgspec.Raw) -> object:
+        asked = parse(params, _Cap)
+        self._keeper.network.broker.cap(asked.tokens, asked.usd)
+        return {}
+
     async def _quit(self, _: msgspec.Raw) -> object:
         if self._keeper.stays:
             hint = f"Stop it first: cloche stop {self._keeper.record.id}"
@@ -206,7 +217,7 @@ class KeeperService:
     ) -> GuestProgram:
         """Start a program in the agent's world with open streams. Raises LinkLost."""
         ssh, shells = await self._keeper.links().shells()
-        place = Place(place.cwd, {**self._keeper.record.world_env, **place.env})
+        place = Place(place.cwd, {**self._keeper.world_env, **place.env})
         return await guest_program.start(
             ssh, argv, root=root, term=term, place=place, shells=shells
         )

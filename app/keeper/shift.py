@@ -60,7 +60,8 @@ class Shift:
         network: GuestNetwork | None = None,
     ) -> None:
         self.engine = engine
-        self.agent = AgentTerminal(ledger.record, terminal, engine.links)
+        services = network.broker.env if network is not None else None
+        self.agent = AgentTerminal(ledger.record, terminal, engine.links, services)
         self.agent.server = pane
         self._ledger = ledger
         self._tree = tree

@@ -48,7 +48,7 @@ class World:
 
     def __init__(self, root: Path, store: Path, prefix: tuple[str, ...] = ()) -> None:
         """Make the folders; `prefix` stands before each command, as nsenter and its options."""
-        self._prefix = prefix
+        self.prefix = prefix
         data = root / "data" / "cloche"
         data.mkdir(parents=True, mode=0o700)
         (data / "store").symlink_to(store)
@@ -78,9 +78,14 @@ class World:
             runtime / "cloche",
         )
 
+    @staticmethod
+    def words(*arguments: str) -> list[str]:
+        """Return the argument vector of one command."""
+        return [sys.executable, "-P", str(LAUNCHER), *arguments]
+
     def run(self, *arguments: str, stdin: bytes = b"", cwd: Path | None = None) -> Answer:
         done = subprocess.run(
-            [*self._prefix, sys.executable, "-P", str(LAUNCHER), *arguments],
+            [*self.prefix, *self.words(*arguments)],
             input=stdin,
             capture_output=True,
             env=self.environment,

@@ -34,16 +34,25 @@ WAIT_S = 60.0
 async def echo() -> AsyncGenerator[int]:
     """A host that speaks first, as those of SSH and of mail do, and then repeats."""
 
+    idle = asyncio.Event()
+    idle.set()
+
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        idle.clear()
         writer.write(b"220 first\n")
-        writer.write(await reader.read(100))
-        writer.close()
+        with contextlib.suppress(ConnectionError):
+            writer.write(await reader.read(100))
+            writer.close()
+            await writer.wait_closed()
+        idle.set()
 
     made = await asyncio.start_server(serve, "127.0.0.1", 0)
     try:
         yield int(made.sockets[0].getsockname()[1])
     finally:
         made.close()
+        async with asyncio.timeout(WAIT_S):
+            await idle.wait()
 
 
 class RealProxy:
@@ -61,6 +70,9 @@ class RealProxy:
 
     async def __aexit__(self, *_: object) -> None:
         self._server.close()
+        if self.heads:
+            async with asyncio.timeout(WAIT_S):
+                await self.over.wait()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -72,11 +84,16 @@ class RealProxy:
             first = await ours.read(100)
             # head and first bytes in one piece: they must not be taken for one
             writer.write(b"HTTP/1.1 200 Connection established\r\nVia: lab\r\n\r\n" + first)
-            theirs.write(await reader.read(100))
-            writer.write(await ours.read(100))
+            with contextlib.suppress(ConnectionError):  # a guest may reset it
+                if data := await reader.read(100):
+                    theirs.write(data)
+                    writer.write(await ours.read(100))
             theirs.close()
+            await theirs.wait_closed()
         finally:
             writer.close()
+            with contextlib.suppress(ConnectionError):
+                await writer.wait_closed()
             self.over.set()
 
     def proxies(self, user: str = "") -> Proxies:
