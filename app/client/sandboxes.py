@@ -270,8 +270,13 @@ async def discard(paths: Paths, session: str, *, told: bool = False) -> None:
 
 
 def _open_lock(folder: Path) -> int | None:
+    """Return a descriptor of the keeper's lock, None where the folder is gone.
+
+    It is made where no keeper ever ran: the one that removes the sandbox is waited for as well.
+    """
+    flags = os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
     try:
-        return os.open(folder / "keeper.lock", os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        return os.open(folder / "keeper.lock", flags, 0o600)
     except FileNotFoundError:
         return None
 

@@ -105,6 +105,7 @@ async def flags(card: socket.socket) -> int:
     [
         ("deny", False, f"deny {HOST} in this session", "session"),
         ("deny", True, "deny *.dev.example in this session", "session"),
+        ("deny-project", False, f"deny {HOST} in every session on this workspace", "rules"),
         ("deny-always", False, f"deny {HOST} in every session", "rules"),
     ],
 )

@@ -105,6 +105,8 @@ async def _nothing(_: object) -> None:
 async def test_a_client_can_have_a_sandbox_removed_that_nobody_keeps() -> None:
     folder = make(StateRecord(state="running", prepared=True))
     paths = Paths.from_environment()
+    for number in range(2_000):  # so that the keeper takes a while over it
+        (folder / f"blob-{number}").touch()
     async with asyncio.timeout(60):
         await discard(paths, ID)
     assert not folder.exists()
