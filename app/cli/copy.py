@@ -78,9 +78,13 @@ async def _copy(
     async with await SessionClient.open(paths, session) as client:
         try:
             if source is not None:
-                to = Path(arguments.target)
                 return await copy_out(
-                    client, source[1], to, root=arguments.root, progress=progress.tell
+                    client,
+                    source[1],
+                    Path(arguments.target),
+                    root=arguments.root,
+                    progress=progress.tell,
+                    folder_meant=arguments.target.endswith("/"),
                 )
             assert target is not None
             from_ = Path(arguments.source)

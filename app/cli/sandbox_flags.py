@@ -112,7 +112,8 @@ def _copies_out(texts: Sequence[str]) -> tuple[CopyPair, ...]:
         if any(pair.host == path for pair in pairs):
             text = f"Two copies would be called {path}."
             raise AppError("usage", text, f"--copy-out {guest}:HOST")
-        pairs.append(CopyPair(os.fsencode(guest), path))
+        meant = host.endswith("/") and not Path(host).is_dir()
+        pairs.append(CopyPair(os.fsencode(guest), path, meant))
     return tuple(pairs)
 
 

@@ -53,6 +53,8 @@ class CopyPair:
 
     guest: bytes
     host: Path
+    folder_meant: bool = False
+    """Whether the host's was written with a slash at its end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,7 +248,14 @@ async def _copy_bounded(box: Sandbox, pair: CopyPair, root: bool) -> CopyReport:
             def moved(_: CopyReport) -> None:
                 bound.reschedule(loop.time() + STALL_S)
 
-            return await copy_out(box.client, pair.guest, pair.host, root=root, progress=moved)
+            return await copy_out(
+                box.client,
+                pair.guest,
+                pair.host,
+                root=root,
+                progress=moved,
+                folder_meant=pair.folder_meant,
+            )
     except TimeoutError:
         text = f"The guest sent nothing for {STALL_S:.0f} s."
         raise AppError("timeout", text, "Copy less, or give it more processors.") from None

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import os
 import stat
+from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 import pytest
@@ -128,6 +129,26 @@ async def test_a_stream_that_breaks_off_leaves_what_was_there(
     assert os.listdir(tmp_path) in ([], ["copy"])
     if (tmp_path / "copy").exists():
         assert (tmp_path / "copy").read_bytes() == b"before"
+
+
+async def test_a_file_takes_no_name_that_was_meant_for_a_folder(
+    place: Place, tmp_path: Path
+) -> None:
+    meant = replace(place, folder_meant=True)
+    with pytest.raises(AppError, match="There is no folder") as refused:
+        await taken(meant, file(b"", b"x"), END)
+    assert (refused.value.code, refused.value.hint) == ("not-found", f"mkdir -p {meant.path}")
+    assert os.listdir(tmp_path) == []
+    await taken(meant, folder(b""), file(b"a", b"x"), END)
+    assert (tmp_path / "copy" / "a").read_bytes() == b"x"
+
+
+def test_a_slash_asks_the_guest_for_a_folder_for_a_file_only(tmp_path: Path) -> None:
+    one = tmp_path / "one"
+    one.write_bytes(b"")
+    assert into.asked_of_guest(one, b"/tmp/new/") == b"/tmp/new/."
+    assert into.asked_of_guest(one, b"/tmp/new") == b"/tmp/new"
+    assert into.asked_of_guest(tmp_path, b"/tmp/new/") == b"/tmp/new/"
 
 
 async def test_a_file_replaces_a_file_and_nothing_else(place: Place, tmp_path: Path) -> None:

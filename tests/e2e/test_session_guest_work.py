@@ -257,6 +257,17 @@ def test_a_place_that_is_not_there_is_named_and_nothing_is_left(
             ],
         )
         assert lab.sh(inside).stdout == b""
+    slashed = lab.cp(source / "big", lab.at("/tmp/no/"))
+    assert (slashed.status, slashed.stderr.decode().splitlines()) == (
+        4,
+        [
+            "cloche: There is no folder '/tmp/no' in the guest.",
+            f"  Make it: cloche exec {lab.session} -- mkdir -p /tmp/no",
+        ],
+    )
+    assert lab.cp(source / "big", lab.at("/etc/passwd/")).status == 1
+    slashed = lab.cp(lab.at("/etc/passwd"), f"{tmp_path / 'no'}/")
+    assert (slashed.status, b"There is no folder" in slashed.stderr) == (4, True)
     for path in ("/etc/passwd", "/etc/ssl"):
         refused = lab.cp(lab.at(path), tmp_path / "no" / "where" / "x")
         assert (refused.status, refused.stderr.decode().splitlines()) == (

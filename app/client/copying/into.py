@@ -47,6 +47,7 @@ async def copy_into(
     report = CopyReport(target=to_text(target))
     path = _named(source)
     check_source(path)
+    target = asked_of_guest(path, target)
     request = CopyRequest(to_text(target), root, into=True)
     async with copy_channel(client, request) as channel:
         sending = asyncio.create_task(_Sender(channel.stdin, report, progress).send(path))
@@ -60,6 +61,14 @@ async def copy_into(
             raise error
         _check_answer(answer, target)
     return report
+
+
+def asked_of_guest(source: Path, target: bytes) -> bytes:
+    """Return the target as the guest is told it: a file to `name/` needs the folder to be there.
+
+    The guest itself ignores slashes at the end, but `name/.` is nothing unless `name` is a folder.
+    """
+    return target + b"." if target.endswith(b"/") and source.is_file() else target
 
 
 def _named(source: Path) -> Path:

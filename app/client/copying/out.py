@@ -58,19 +58,28 @@ class Place:
     folder: int
     name: bytes
     path: Path
+    folder_meant: bool = False
+    """Whether it was written with a slash at its end: then no file takes that name."""
 
 
 async def copy_out(
-    client: SessionClient, source: bytes, target: Path, *, root: bool, progress: Progress
+    client: SessionClient,
+    source: bytes,
+    target: Path,
+    *,
+    root: bool,
+    progress: Progress,
+    folder_meant: bool = False,
 ) -> CopyReport:
     """Copy a file or folder of the guest to `target`, or into it where that is a folder.
 
+    With `folder_meant` (it was written `target/`) a file needs the folder to be there.
     Raises AppError; then the host is as it was.
     """
     path = destination(source, target)
     folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        place = Place(folder, os.fsencode(path.name), path)
+        place = Place(folder, os.fsencode(path.name), path, folder_meant and path == target)
         async with copy_channel(client, CopyRequest(to_text(source), root)) as channel:
             return await receive(channel.stdout, place, progress)
     finally:
@@ -91,11 +100,16 @@ def destination(source: bytes, target: Path) -> Path:
     if parent.exists() and not parent.is_dir():
         raise _refused(parent, "is no folder")
     if not parent.is_dir():
-        hint = f"mkdir -p {shlex.quote(str(parent))}"
-        raise AppError("not-found", f"There is no folder {parent}.", hint)
+        raise _no_folder(parent)
     if target.name in ("", ".."):
         raise _refused(target, "has no name")
     return target
+
+
+def _no_folder(path: Path) -> AppError:
+    return AppError(
+        "not-found", f"There is no folder {path}.", f"mkdir -p {shlex.quote(str(path))}"
+    )
 
 
 def _refused(path: Path, why: str) -> AppError:
@@ -130,6 +144,8 @@ def _nothing(first: Record) -> AppError:
 async def _receive_file(
     reader: Reader, first: Record, place: Place, report: CopyReport, progress: Progress
 ) -> None:
+    if place.folder_meant:
+        raise _no_folder(place.path)
     _check_free(place, stat.S_ISREG, "is there and is no file")
     fresh = _fresh_name()
     try:
