@@ -7,7 +7,7 @@ from dataclasses import replace
 from ipaddress import IPv4Address
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from vm.egress.addresses import Own
@@ -76,8 +76,10 @@ def named(host: str, port: int | None = 443, *addresses: str) -> Request:
 def test_the_first_level_with_a_match_decides(request: Request, policy: Policy) -> None:
     verdict = decide(request, policy)
     full = replace(request, addresses=(PUBLIC,)) if request.host == "8.8.8.8" else request
+    earlier: list[Rule] = []
     for level, found in policy.levels():
-        rule = deciding(found, full, 0)
+        rule = deciding(found, full, 0, earlier)
+        earlier += found
         if rule is not None:
             assert (verdict.level, verdict.rule) == (level, rule.text)
             assert verdict.action == rule.effect
@@ -159,13 +161,30 @@ def test_every_verdict_says_why_in_one_printable_sentence(request: Request, poli
     assert verdict.code
 
 
+HIDDEN = parse_rule("x.example:443", "allow")
+NO_PORT = Request("x.example", None)
+
+
 @given(rules(), POLICIES, st.sampled_from(("session", "user")), REQUESTS)
+@example(HIDDEN, Policy(STANDARD, session=(deny("x.example:443"),)), "session", NO_PORT)
+@example(HIDDEN, Policy(STANDARD, always=(deny("*.example:443"),)), "user", NO_PORT)
 def test_a_rule_in_the_shadow_of_another_never_decides(
     rule: Rule, policy: Policy, level: RuleLevel, request: Request
 ) -> None:
     mine = replace(rule, origin="mine")
     if shadow(mine, level, policy) is not None:
         assert decide(request, added(policy, level, mine)).origin != "mine"
+
+
+def test_a_name_is_answered_by_an_allow_only_while_one_of_its_ports_is_open() -> None:
+    both = allow("x.example:80,22")
+    one, other = deny("x.example:80"), deny("*.example:22")
+    assert decide(NO_PORT, Policy(LOCKED, session=(both, one))).action == "allow"
+    assert decide(NO_PORT, Policy(LOCKED, session=(both, one, other))).action == "deny"
+    assert decide(NO_PORT, Policy(LOCKED, (other,), session=(one,), user=(both,))).action == "deny"
+    assert decide(NO_PORT, Policy(STANDARD, session=(both, one, other))).action == "ask"
+    ended = replace(other, until=1.0)
+    assert decide(NO_PORT, Policy(LOCKED, (ended,), session=(both, one)), now=1.0).action == "allow"
 
 
 def test_no_rule_at_all_allows_nothing() -> None:

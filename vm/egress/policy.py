@@ -13,6 +13,8 @@ The order, and why:
 8. *default*: what nobody said anything about is asked, denied or allowed, as the profile says
 
 The first level with a matching rule decides; inside it a deny beats an allow, then the longer name.
+Where no port is named (a DNS question), an allow matches while no deny before it, or beside it, has
+taken all of its ports.
 """
 
 from __future__ import annotations
@@ -164,9 +166,11 @@ def _closed(policy: Policy) -> Verdict | None:
 
 
 def _by_rule(request: Request, policy: Policy, own: Own, now: float) -> Verdict | None:
+    earlier: list[Rule] = []
     for level, rules in policy.levels():
-        rule = deciding(rules, request, now)
+        rule = deciding(rules, request, now, earlier)
         if rule is None:
+            earlier += rules
             continue
         if rule.effect == "deny":
             reason = f"Denied by '{rule.text}' ({rule.origin})."

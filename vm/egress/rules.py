@@ -11,7 +11,7 @@ db.example:8443/tls     port 8443, where a ClientHello must name the host as on 
 from __future__ import annotations
 
 import ipaddress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -205,10 +205,28 @@ def is_local_name(name: str) -> bool:
     return name.rpartition(".")[2] in LOCAL_NAMES
 
 
-def deciding(rules: Iterable[Rule], request: Request, now: float) -> Rule | None:
-    """Return the rule of one level that decides: a deny before an allow, then the longer name."""
-    found = [rule for rule in rules if rule.holds(now) and rule.matches(request)]
+def deciding(
+    rules: Iterable[Rule], request: Request, now: float, earlier: Iterable[Rule] = ()
+) -> Rule | None:
+    """Return the rule of one level that decides: a deny before an allow, then the longer name.
+
+    `earlier`: the rules of the levels before. Where the request names no port they say, with this
+    level's own, which ports of an allow are open: one without any decides nothing.
+    """
+    held = [rule for rule in rules if rule.holds(now)]
+    found = [rule for rule in held if rule.matches(request)]
+    if request.port is None:
+        denies = [rule for rule in (*earlier, *held) if rule.effect == "deny" and rule.holds(now)]
+        found = [rule for rule in found if _is_open(rule, request, denies)]
     return max(found, key=lambda rule: (rule.effect == "deny", *rule.order), default=None)
+
+
+def _is_open(rule: Rule, request: Request, denies: list[Rule]) -> bool:
+    """Tell whether a rule that is about a name counts on any port; a deny always does."""
+    if rule.effect == "deny":
+        return True
+    asked = (replace(request, port=port) for port in rule.ports)
+    return any(not any(deny.matches(one) for deny in denies) for one in asked)
 
 
 def _split(text: str) -> tuple[str, str | None]:
