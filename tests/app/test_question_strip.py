@@ -6,12 +6,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
-from textual import events
 from textual.app import App
 
 from app.ui.egress_asks import given_by, held_question
 from tests.doubles.keeper import session_info
-from tests.doubles.pilots import screen_text
+from tests.doubles.pilots import press_early, press_later, screen_text, settle
 from themes.glyphs import ASCII, UNICODE
 from vm.egress.questions import Question
 from widgets.line_list import LineList
@@ -19,7 +18,6 @@ from widgets.question_strip import QuestionStrip
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
-    from textual.pilot import Pilot
 
     from themes.glyphs import Glyphs
 
@@ -55,30 +53,6 @@ class StripApp(App[None]):
     def on_question_strip_left(self) -> None:
         """Note it."""
         self.left += 1
-
-
-async def settle(pilot: Pilot[None]) -> None:
-    """Let what was posted be handled and drawn."""
-    for _ in range(3):
-        await pilot.pause()
-
-
-async def press_at(pilot: Pilot[None], key: str, later: float) -> None:
-    """Press a key as if so many seconds had passed."""
-    event = events.Key(key, key if len(key) == 1 else None)
-    event.time += later
-    pilot.app.post_message(event)
-    await settle(pilot)
-
-
-async def press_later(pilot: Pilot[None], key: str) -> None:
-    """Press a key that counts; the far future, for a busy machine."""
-    await press_at(pilot, key, 100.0)
-
-
-async def press_early(pilot: Pilot[None], key: str) -> None:
-    """Press a key at a moment long before it can count."""
-    await press_at(pilot, key, -100.0)
 
 
 async def test_it_takes_neither_focus_nor_keys_by_itself() -> None:

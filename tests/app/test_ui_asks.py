@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 from textual import events
 
-from tests.doubles.pilots import fleet_of, press, press_later, screen_text, settle
+from tests.doubles.pilots import fleet_of, press, press_at, press_later, screen_text, settle
 from tests.doubles.scenes import workstation
-from widgets.ask_strip import Ask
+from widgets.ask_strip import COUNT_AFTER, Ask
 
 if TYPE_CHECKING:
     from textual.pilot import Pilot
@@ -99,14 +100,17 @@ async def test_questions_queue_and_none_slips_under_the_finger() -> None:
         assert [ask.payload for ask in strip.asks] == ["4", "3", "5"]
         strip.put(Ask("s1", "newest", payload="6"))
         assert [ask.payload for ask in strip.asks] == ["4", "3", "6"]
+        early = time.monotonic() + COUNT_AFTER  # late enough for the question before
         await fleet.remove("s1")
         await settle(pilot)
         assert strip.shown is not None
         assert strip.shown.payload == "3"
-        await press(pilot, "y")
+        await press_at(pilot, "y", early)
         assert app.clipboard == ""
-        await press(pilot, "escape")
+        await press_at(pilot, "escape", early)
         assert strip.shown is not None
+        await press_later(pilot, "y")
+        assert app.clipboard == "3"
 
 
 async def test_an_agent_that_asks_without_end_is_bounded() -> None:

@@ -8,7 +8,7 @@ from textual.widgets import Input
 from app.errors import AppError
 from app.ui.dialogs import NewSessionDialog
 from app.ui.fleet_screen import FleetScreen
-from tests.doubles.pilots import fleet_of, press, press_later, settle, until
+from tests.doubles.pilots import fleet_of, press, press_early, press_later, settle, until
 from tests.doubles.scenes import workstation
 from widgets.placard import Placard
 
@@ -57,7 +57,7 @@ async def test_delete_needs_a_stopped_session_and_says_what_is_lost() -> None:
         notice = fleet_of(app).notice
         assert notice is not None
         assert "+210 −34 in 12 files" in notice.text
-        await press(pilot, "y")
+        await press_early(pilot, "y")
         assert fleet.removed == [], "typed before the question can have been read"
         assert fleet_of(app).asking
         await press_later(pilot, "d")

@@ -100,12 +100,22 @@ async def press(pilot: Pilot[None], *keys: str) -> None:
     await settle(pilot)
 
 
-async def press_later(pilot: Pilot[None], key: str) -> None:
-    """Press a key as if a second had passed, for what does not count at once."""
+async def press_at(pilot: Pilot[None], key: str, moment: float) -> None:
+    """Press a key as if it were `moment` now (seconds of the monotonic clock)."""
     event = events.Key(key, key if len(key) == 1 else None)
-    event.time += 1.0
+    event.time = moment
     pilot.app.post_message(event)
     await settle(pilot)
+
+
+async def press_later(pilot: Pilot[None], key: str) -> None:
+    """Press a key as if a second had passed, for what does not count at once."""
+    await press_at(pilot, key, time.monotonic() + 1.0)
+
+
+async def press_early(pilot: Pilot[None], key: str) -> None:
+    """Press a key as if what it meets had just appeared, however long that was ago."""
+    await press_at(pilot, key, time.monotonic() - PATIENCE_S)
 
 
 def fleet_of(app: ClocheApp) -> FleetScreen:
