@@ -25,7 +25,8 @@ class MergesInForce:
     """Reads the journals once, and again after `renew`."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder
+        self.folder = folder
+        """Where the journals lie."""
         self.paths: frozenset[str] = frozenset()
         """What they wrote."""
         self.last = ""
@@ -92,7 +93,7 @@ class MergesInForce:
     def _records(self) -> list[Record]:
         """Return what can be read, the oldest first."""
         found: list[tuple[int, Record]] = []
-        for folder in self._folder.iterdir():
+        for folder in self.folder.iterdir():
             if folder.name.endswith(UNDO_SUFFIX):
                 continue
             try:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from app.errors import AppError
-from app.keeper import desk
-from app.keeper.desk import MAX_HELD
+from app.keeper import generation, merging
+from app.keeper.generation import MAX_HELD
 from app.keeper.review_service import page_of
 from app.protocol import Changes, Decide, FileChange, MergeRequest
 from snapshot.errors import SnapshotError
@@ -245,14 +245,14 @@ async def test_a_weaker_guarantee_is_told(bench: Bench, monkeypatch: pytest.Monk
     await bench.take()
     weaker = (Refusal(b".", "One step had a weaker guarantee."),)
 
-    def merging(plan: Callable[[], MergePlan], merges: Path) -> MergeOutcome:
+    def run(plan: Callable[[], MergePlan], merges: Path) -> MergeOutcome:
         return replace(run_merge(plan, merges), notices=weaker)
 
-    def undoing(merges: Path, merge: str) -> UndoOutcome:
+    def undo(merges: Path, merge: str) -> UndoOutcome:
         return replace(undo_merge(merges, merge), notices=weaker)
 
-    monkeypatch.setattr(desk, "run_merge", merging)
-    monkeypatch.setattr(desk, "undo_merge", undoing)
+    monkeypatch.setattr(merging, "run_merge", run)
+    monkeypatch.setattr(merging, "undo_merge", undo)
     report = bench.desk.merge(MergeRequest(accept=("gone.txt",)))
     assert report.notices == ("One step had a weaker guarantee.",)
     assert bench.desk.undo(report.merge).notices == report.notices
@@ -318,7 +318,7 @@ async def test_a_merge_diffs_only_what_is_accepted(
         made.append(file.path)
         return FileReview(file, base, agent)
 
-    monkeypatch.setattr(desk, "FileReview", counted)
+    monkeypatch.setattr(generation, "FileReview", counted)
     bench.desk.merge(MergeRequest(accept=("new-0",)))
     assert made == [b"new-0"]
 

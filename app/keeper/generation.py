@@ -1,0 +1,150 @@
+"""The generation under review: its changed files, what is kept of each, their lines on demand.
+
+Diffs are made once for each pair of contents and kept as short summaries; the lines themselves are
+held for a few files at a time, so a change set of thousands of files stays small in memory.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Final
+
+from app.errors import AppError
+from app.keeper.pruning import Pruner
+from app.keeper.summaries import summary_of
+from app.protocol import Counts
+from app.wire_text import to_text
+from snapshot.errors import StoreDamaged
+from snapshot.review import ChangedFile, FileReview
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from app.keeper.mirroring import Mirror
+    from app.keeper.summaries import Summary
+    from snapshot.base_reader import BaseReader
+    from snapshot.blobs import BlobStore
+    from snapshot.changes import Change
+    from snapshot.decisions import Decisions
+    from snapshot.manifest import Entry
+
+MAX_HELD: Final = 16
+"""Reviews with their lines kept in memory."""
+
+
+class Generation:
+    """What the mirror found last; empty until `take_over`. Not safe between threads."""
+
+    def __init__(self, session: str, base: BaseReader, blobs: BlobStore) -> None:
+        self._session = session
+        self._base = base
+        self._blobs = blobs
+        self._pruner = Pruner(blobs)
+        self._held: OrderedDict[ChangedFile, FileReview] = OrderedDict()
+        self._summaries: dict[ChangedFile, Summary] = {}
+        self.files: dict[str, ChangedFile] = {}
+        """The changed files by their names."""
+        self.rows: dict[str, Change] = {}
+        """What the mirror says of each of them."""
+        self.gone_dirs: frozenset[bytes] = frozenset()
+        """Directories of the snapshot that the agent removed."""
+        self.ignored = 0
+        """How many changes the ignore rules hide."""
+        self.number = 0
+
+    def take_over(self, mirror: Mirror) -> Counts:
+        """Make the mirror's present generation this one; how large it is."""
+        changes = mirror.changes
+        self._read_base(changes.changes)
+        self.rows = {to_text(change.path): change for change in changes.changes}
+        self.files = {name: self._file(change) for name, change in self.rows.items()}
+        self.gone_dirs = frozenset(
+            path for path in mirror.tree.gone if _is_dir(mirror.tree.base.get(path))
+        )
+        self.ignored, self.number = changes.ignored, mirror.generation
+        self._summaries = {file: self.summary(file) for file in self.files.values()}
+        needed = {digest for file in self._summaries for digest in (file.base, file.agent)}
+        self._pruner.settle(needed, mirror.fetched)
+        return self._counts()
+
+    def _counts(self) -> Counts:
+        summaries = self._summaries.values()
+        added = sum(summary.added for summary in summaries)
+        return Counts(len(summaries), added, sum(summary.removed for summary in summaries))
+
+    def _read_base(self, changes: Iterable[Change]) -> None:
+        wanted = [c.old_path or c.path for c in changes if c.base and c.base.kind == "file"]
+        if wanted:
+            self._base.ensure(wanted)
+
+    def _file(self, change: Change) -> ChangedFile:
+        return ChangedFile(
+            path=change.path,
+            kind=change.kind,
+            old_path=change.old_path or None,
+            mode=_git_mode(change.agent),
+            old_mode=_git_mode(change.base),
+            base=self._digest(change.base),
+            agent=self._digest(change.agent),
+            note=change.note,
+        )
+
+    def _digest(self, entry: Entry | None) -> str:
+        if entry is None or entry.kind in ("dir", "special"):
+            return ""
+        return self._blobs.put(entry.target) if entry.kind == "link" else entry.digest
+
+    def named(self, path: str) -> ChangedFile:
+        """Return a changed file. Raises AppError `not-found`."""
+        file = self.files.get(path)
+        if file is None:
+            raise AppError(
+                "not-found", f"Nothing changed at '{path}'.", f"See: cloche changes {self._session}"
+            )
+        return file
+
+    def summary(self, file: ChangedFile) -> Summary:
+        """Return what is kept of a file; made anew for one that is not known yet."""
+        return self._summaries.get(file) or summary_of(self.review(file))
+
+    def review(self, file: ChangedFile) -> FileReview:
+        """Return a file with its lines. Raises StoreDamaged."""
+        held = self._held.get(file)
+        if held is None:
+            held = FileReview(file, self._content(file.base), self._content(file.agent))
+            self._held[file] = held
+        self._held.move_to_end(file)
+        while len(self._held) > MAX_HELD:
+            self._held.popitem(last=False)
+        return held
+
+    def _content(self, digest: str) -> bytes | None:
+        if not digest:
+            return None
+        data = self._base.content(digest)
+        if data is None:
+            raise StoreDamaged(
+                f"The content {digest} is not in the session's store.",
+                f"Mirror it again: cloche resume {self._session} --no-agent",
+            )
+        return data
+
+    def open_units(self, decisions: Decisions) -> int:
+        """Count the hunks and aspects that wait for a decision."""
+        return sum(
+            summary.open_units(file.path, decisions) for file, summary in self._summaries.items()
+        )
+
+
+def _is_dir(entry: Entry | None) -> bool:
+    return entry is not None and entry.kind == "dir"
+
+
+def _git_mode(entry: Entry | None) -> str:
+    if entry is None or entry.kind == "special":
+        return ""
+    if entry.kind == "dir":
+        return "040000"
+    if entry.kind == "link":
+        return "120000"
+    return "100755" if entry.mode & 0o100 else "100644"

@@ -1,0 +1,120 @@
+"""Merging what is accepted into the workspace, and taking a merge back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from app.errors import AppError
+from app.keeper.asking import Asking
+from app.keeper.disputes import chosen_in, disputes_of
+from app.keeper.merge_report import report_of, undo_report_of
+from app.wire_text import text_path
+from snapshot.conflicts import Resolution, Solved
+from snapshot.decisions import LETTERS, Overlay
+from snapshot.facts import resolution_fact
+from snapshot.review import plan_reviews
+from snapshot.writeback import run_merge, undo_merge
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from app.keeper.deciding import Deciding
+    from app.keeper.generation import Generation
+    from app.keeper.merges import MergesInForce
+    from app.protocol import MergeReport, MergeRequest, UndoReport
+    from app.protocol_review import Resolve
+    from app.records import SessionRecord
+    from snapshot.conflicts import Resolutions
+    from snapshot.decisions import DecisionLog, Decisions, Mark
+    from snapshot.writeback import MergePlan
+
+    Solutions = Mapping[tuple[bytes, str], Resolution]
+    """Resolutions by path and conflict."""
+
+
+class Merging:
+    """Merges of one session; blocks on disk. Hold the desk's lock."""
+
+    def __init__(
+        self,
+        record: SessionRecord,
+        generation: Generation,
+        log: DecisionLog,
+        deciding: Deciding,
+        in_force: MergesInForce,
+    ) -> None:
+        self._workspace = Path(text_path(record.workspace))
+        self._generation = generation
+        self._log = log
+        self._deciding = deciding
+        self._in_force = in_force
+        self._asking = Asking(record.id, generation, log)
+
+    def merge(self, request: MergeRequest) -> MergeReport:
+        """Write what is accepted into the workspace, or with `dry_run` only say what would be.
+
+        Raises the errors of `snapshot`; AppError `not-found` for a path or hunk nobody changed.
+        """
+        asked = self._asking.marks(request)
+        decisions = Overlay(self._log, asked)
+        solved = self._solved(request.resolve, decisions)
+        if request.dry_run:
+            plan = self.plan(decisions, resolutions=Solved(self._log, solved))
+            return report_of("", plan, self._generation.open_units(decisions), dry_run=True)
+        self._record(asked, solved)
+        done = run_merge(lambda: self.plan(self._log), self._in_force.folder)
+        self._in_force.renew()
+        return report_of(done.merge, done, self._generation.open_units(self._log))
+
+    def _solved(self, asked: Sequence[Resolve], decisions: Decisions) -> Solutions:
+        return {
+            (dispute.path, dispute.id): Resolution(chosen_in(dispute, one.choice), one.text)
+            for one in asked
+            for dispute in disputes_of(self.plan(decisions, one.path), one)
+        }
+
+    def _record(self, asked: Sequence[Mark], solved: Solutions) -> None:
+        """Record what a merge was asked for as one undo step, like a screen."""
+        by_path = {file.path: file for file in self._generation.files.values()}
+        facts = [resolution_fact(path, name, one) for (path, name), one in solved.items()]
+        for mark in asked:
+            facts += self._deciding.facts(by_path[mark.path], (mark,))
+        self._log.record(asked, facts)
+
+    def plan(
+        self, decisions: Decisions, path: str = "", resolutions: Resolutions | None = None
+    ) -> MergePlan:
+        """Plan a merge of everything, or of one path alone. Raises AppError `not-found`."""
+        known = self._generation
+        accepted = (
+            file
+            for file in ([known.named(path)] if path else known.files.values())
+            if known.summary(file).has(LETTERS["accepted"], file.path, decisions)
+        )
+        return plan_reviews(
+            map(known.review, accepted),
+            decisions,
+            self._workspace,
+            gone_dirs=known.gone_dirs,
+            resolutions=resolutions or self._log,
+            earlier=self._in_force.earlier,
+        )
+
+    def undo(self, merge: str) -> UndoReport:
+        """Take a whole merge back; files that moved on are merged or named as conflicts.
+
+        Raises the errors of `snapshot`; AppError `not-found`.
+        """
+        done = undo_merge(self._in_force.folder, self._merge_id(merge))
+        self._in_force.renew()
+        return undo_report_of(done)
+
+    def _merge_id(self, text: str) -> str:
+        names = sorted(entry.name for entry in self._in_force.folder.iterdir() if entry.is_dir())
+        found = [name for name in names if name == text] or [
+            name for name in names if text and name.startswith(text)
+        ]
+        if len(found) != 1:
+            raise AppError("not-found", f"There is no merge '{text}' in this session.", "")
+        return found[0]
