@@ -297,6 +297,14 @@ def reset_card() -> None:
         add_route(control, sys.argv[4])
 
 
+def set_address(dotted: str, mask: str) -> None:
+    """Change the interface's address, and go on using the gateway."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
+        fcntl.ioctl(control, SIOCSIFADDR, struct.pack("16s16s8x", NAME, address(dotted)))
+        fcntl.ioctl(control, SIOCSIFNETMASK, struct.pack("16s16s8x", NAME, address(mask)))
+        add_route(control, sys.argv[4])
+
+
 def hold_open(host: str, port: int) -> str:
     """Exchange a byte again and again, until something happens; return what."""
     with connect(host, port) as sock:
@@ -361,6 +369,12 @@ def keep_open(count: int, host: str, port: int, size: int) -> int:
     return len(KEPT)
 
 
+def leave_unread(count: int, host: str, port: int) -> int:
+    """Open connections that are kept and never read."""
+    KEPT.extend(connect(host, port) for _ in range(count))
+    return len(KEPT)
+
+
 def let_go() -> None:
     """Close what was kept."""
     while KEPT:
@@ -373,6 +387,7 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
         *(download, upload, echo_randomly, at_once, open_many, one_by_one, try_connect),
         *(half_close, reset, slow_reader, stuff, udp, raw_frames, set_mac),
         *(reset_card, hold_open, look_up, swallow, pour, keep_open, let_go),
+        *(set_address, leave_unread),
     )
 }
 

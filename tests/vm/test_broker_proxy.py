@@ -128,6 +128,31 @@ async def test_an_echoed_key_is_taken_out_across_pieces(tmp_path: Path) -> None:
     assert lab.records[0].scrubbed >= 2
 
 
+async def test_a_placeholder_is_replaced_in_its_own_field_and_nowhere_else(tmp_path: Path) -> None:
+    got: list[bytes] = []
+
+    async def echo(head: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        got.append(await reader.readexactly(len(placeholder)))
+        text = head + got[0]
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(text) + text)
+
+    async with Upstream(tmp_path, echo) as upstream:
+        lab = upstream.lab()
+        placeholder = lab.held.placeholder
+        fields = [f"{name}: {placeholder}" for name in ("User-Agent", "Origin", "X-Other")]
+        head = lab.head(
+            f"POST /v1/a?q={placeholder}", *fields, f"Content-Length: {len(placeholder)}"
+        )
+        answer = await lab.ask(head + placeholder.encode())
+    assert answer.startswith(b"HTTP/1.1 200")
+    assert got == [placeholder.encode()]
+    (sent,) = upstream.heads
+    carrying = [line for line in sent.split(b"\r\n") if CANARY.encode() in line]
+    assert [line.lower().partition(b":")[0] for line in carrying] == [b"authorization"]
+    assert f"?q={placeholder} ".encode() in sent
+    assert CANARY.encode() not in answer
+
+
 async def test_an_answer_in_another_coding_is_refused(tmp_path: Path) -> None:
     async def coded(_: bytes, __: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b"HTTP/1.1 200 OK\r\nContent-Encoding: br\r\nContent-Length: 1\r\n\r\nx")
