@@ -58,7 +58,6 @@ class Keeper:
         self.tree = Tree(self.record, folder)
         self.network = GuestNetwork(paths, self.ledger)
         self.commits = Commits(self.record, folder)
-        self.network = GuestNetwork(paths, self.ledger)
         self.pane: PaneServer | None = None
         self._machine_sockets = paths.machine_sockets(self.record.id)
         self._terminal = terminal
