@@ -135,5 +135,4 @@ def find_agent(agents: Mapping[str, Agent], name: str) -> Agent:
         return found
     near = difflib.get_close_matches(name, agents, n=1)
     hint = f"Did you mean: cloche run {near[0]}" if near else "See them: cloche agents list"
-    known = ", ".join(sorted(agents))
-    raise AppError("not-found", f"There is no agent called '{name}'. Known: {known}.", hint)
+    raise AppError("not-found", f"There is no agent called '{name}'.", hint)
