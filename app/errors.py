@@ -72,8 +72,13 @@ def naming(error: AppError, session: str) -> AppError:
     return AppError(error.code, error.message, hint, status=error.status)
 
 
-def not_running(session: str, state: str) -> AppError:
-    """Return the error of asking something of a session whose machine does not run (yet)."""
+def not_running(session: str, state: str, message: str = "", hint: str = "") -> AppError:
+    """Return the error of asking something of a session whose machine does not run (yet).
+
+    `message` and `hint` are the session's own: why it is paused, and what helps.
+    """
+    if state == "paused" and message and hint:
+        return AppError("not-running", message, hint)
     hint = (
         "Wait until it runs, then do it again: cloche ps"
         if state == "starting"

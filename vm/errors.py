@@ -91,6 +91,10 @@ class LinkLost(VMError):
     way_out = "Try again; when the guest stays silent: cloche stop ID && cloche resume ID"
 
 
+class CutOff(LinkLost):
+    """The machine runs, but the sockets by which it is reached were removed."""
+
+
 class GuestProtocol(VMError):
     """The guest sent something that the protocol does not allow."""
 

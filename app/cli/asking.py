@@ -37,7 +37,7 @@ def review(arguments: argparse.Namespace, output: Output) -> int:
     if arguments.export == "patch":
         return _patch(paths, info.id, output)
     if arguments.send and info.state != "running":
-        raise not_running(info.id, info.state)
+        raise not_running(info.id, info.state, info.message, info.hint)
     if arguments.export == "prompt" or arguments.send:
         return _prompt(paths, info.id, output, send=arguments.send)
     return _state(paths, info.id, output)

@@ -38,7 +38,7 @@ def copy(arguments: argparse.Namespace, output: Output) -> int:
     paths = Paths.from_environment()
     info = fleet.find_session(paths, session, sandbox=True)
     if info.state != "running":
-        raise not_running(info.id, info.state)
+        raise not_running(info.id, info.state, info.message, info.hint)
     try:
         report = asyncio.run(_copy(paths, info.id, arguments, sides))
     except (AppError, VMError, OSError) as error:

@@ -47,7 +47,7 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
     paths = Paths.from_environment()
     info = fleet.find_session(paths, arguments.session, sandbox=True)
     if info.state != "running":
-        raise not_running(info.id, info.state)
+        raise not_running(info.id, info.state, info.message, info.hint)
     if output.json:
         return asyncio.run(_collected(paths, info.id, arguments, output))
     return asyncio.run(_streamed(paths, info.id, arguments))

@@ -30,7 +30,7 @@ def port(arguments: argparse.Namespace, output: Output) -> int:
     paths = Paths.from_environment()
     info = fleet.find_session(paths, arguments.session)
     if info.state != "running":
-        raise not_running(info.id, info.state)
+        raise not_running(info.id, info.state, info.message, info.hint)
     forwards = asyncio.run(_change(paths, info.id, asked, arguments.remove))
     output.result(
         {"session": info.id, "ports": [msgspec.to_builtins(one) for one in forwards]},

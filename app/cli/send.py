@@ -27,7 +27,7 @@ def send(arguments: argparse.Namespace, output: Output) -> int:
     paths = Paths.from_environment()
     info = fleet.find_session(paths, arguments.session)
     if info.state != "running":
-        raise not_running(info.id, info.state)
+        raise not_running(info.id, info.state, info.message, info.hint)
     text = read_stdin() if arguments.text == "-" else arguments.text
     asyncio.run(_send(paths, info.id, text))
     output.result(

@@ -97,7 +97,7 @@ def ssh_config(arguments: argparse.Namespace, output: Output) -> int:
 def _running(paths: Paths, session: str) -> SessionInfo:
     info = fleet.find_session(paths, session, sandbox=True)
     if info.state != "running":
-        raise not_running(info.id, info.state)
+        raise not_running(info.id, info.state, info.message, info.hint)
     return info
 
 

@@ -104,7 +104,8 @@ class Keeper:
     def _running(self) -> Shift:
         self._waker.refuse_deaf()
         if self._shift is None:
-            raise not_running(self.record.id, self.ledger.state.state)
+            state = self.ledger.state
+            raise not_running(self.record.id, state.state, state.message, state.hint)
         return self._shift
 
     @property
@@ -315,7 +316,9 @@ class Keeper:
     async def resume(self, *, agent: bool = True, patience_s: float | None = None) -> None:
         """Let a machine go on that lacks room, else `begin`, with so much patience for memory."""
         if self._waker.deaf is not None:
-            self._waker.wake_deaf()
+            await self._waker.wake_deaf()
+            if self._shift is not None:
+                return
         elif self._shift is not None and self._shift.still:
             await self._shift.go_on()
             return

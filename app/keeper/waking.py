@@ -10,7 +10,7 @@ from app.errors import AppError
 from app.keeper.engine import adopt
 from app.keeper.threads import end_tasks, in_thread
 from app.records import INTERRUPTED, find_machine, interrupted_hint, lost_hint, lost_message, truth
-from vm.errors import VMError
+from vm.errors import CutOff, VMError
 from vm.machine.machine import end_process, wake_process
 from vm.steps import reached
 
@@ -27,6 +27,11 @@ DEAF_RETRY_S: Final = 2.0
 """Pause between two attempts to take over a machine whose monitor does not answer."""
 
 DEAF: Final = "The machine runs, but its monitor does not answer."
+
+CUT_OFF: Final = "The machine runs, but its sockets were removed: nothing can reach it any more."
+
+REVIVE_S: Final = 15.0
+"""For how long a process that was let go on is waited for; an attempt takes at most 10 s."""
 
 
 class Owner(Protocol):
@@ -68,6 +73,8 @@ class Waker:
         self._trying: asyncio.Task[None] | None = None
         self.deaf: Process | None = None
         """A machine of ours that runs, whose monitor does not answer."""
+        self.cut_off = False
+        """Whether `deaf` can never answer, for its sockets are gone."""
 
     async def wake(self) -> None:
         """Adopt a running machine, or say what became of it."""
@@ -135,35 +142,51 @@ class Waker:
 
     async def _not_taken_over(self, process: Process, error: Exception) -> None:
         """End what never came to life; of any other machine nobody can know what it is worth."""
-        log.warning("the machine (process %d) is not taken over: %s", process.pid, error)
+        if self.deaf is None or self.cut_off is not isinstance(error, CutOff):  # once, not each try
+            log.warning("the machine (process %d) is not taken over: %s", process.pid, error)
         if self._ledger.state.state == "starting":
             await end_process(process.pid, process.start_time)
             self._interrupted()
             return
         self.deaf = process
-        name = self._ledger.record.id
-        hint = f"Let it go on: cloche resume {name}; or end it: cloche stop {name}"
+        self.cut_off = isinstance(error, CutOff)
         state = "stopping" if self._ledger.state.state == "stopping" else "paused"
-        self._ledger.change(state=state, message=DEAF, hint=hint)
+        self._ledger.change(state=state, message=self._sentence(), hint=self._hint())
         if self._trying is None:
             self._trying = asyncio.get_running_loop().create_task(self._try_again(process))
+
+    def _sentence(self) -> str:
+        return CUT_OFF if self.cut_off else DEAF
+
+    def _hint(self) -> str:
+        name = self._ledger.record.id
+        if self.cut_off:
+            return f"Start it anew from its disk: cloche stop {name} && cloche resume {name}"
+        return f"Let it go on: cloche resume {name}; or end it: cloche stop {name}"
 
     async def _try_again(self, process: Process) -> None:
         while self.deaf is not None:
             await asyncio.sleep(DEAF_RETRY_S)
             await self._take_over(process)
-        if self._ledger.state.message == DEAF:
+        if self._ledger.state.message in (DEAF, CUT_OFF):
             self._ledger.change(message="")
 
     def refuse_deaf(self) -> None:
         """Raise AppError `no-answer` while there is a machine that does not answer."""
         if self.deaf is not None:
-            raise AppError("no-answer", DEAF, self._ledger.state.hint)
+            raise AppError("no-answer", self._sentence(), self._hint())
 
-    def wake_deaf(self) -> None:
-        """Let a stopped process go on; it is taken over as soon as it answers."""
-        if self.deaf is not None:
+    async def wake_deaf(self) -> None:
+        """Let a stopped process go on, and wait until it is taken over (or has ended).
+
+        Raises AppError `no-answer` when it does not answer.
+        """
+        trying = self._trying
+        if self.deaf is not None and not self.cut_off:
             wake_process(self.deaf.pid, self.deaf.start_time)
+            if trying is not None:
+                await asyncio.wait([trying], timeout=REVIVE_S)
+        self.refuse_deaf()
 
     async def end_deaf(self) -> None:
         """End a machine that does not answer, by signals. Raises NotStopped when it lives on."""

@@ -18,7 +18,7 @@ from app.paths import Paths
 from app.processes import start_time
 from app.records import Process, SessionRecord, StateRecord, read_state, write_record
 from snapshot.capture import CaptureOptions, take_snapshot
-from vm.errors import LinkLost, NotStopped
+from vm.errors import CutOff, LinkLost, NotStopped
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
@@ -58,7 +58,9 @@ class DeafLinks:
 
 class Bench:
     def __init__(self, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        paths = Paths(*(root / name for name in ("state", "data", "config", "cache", "run")))
+        self.paths = paths = Paths(
+            *(root / name for name in ("state", "data", "config", "cache", "run"))
+        )
         self.folder = paths.session("0123456789")
         self.folder.mkdir(parents=True)
         (root / "project").mkdir()
@@ -70,12 +72,15 @@ class Bench:
         state = StateRecord(state="starting", machine=HERE, prepared=True)
         write_record(self.folder / "state.json", state)
         self.machine = FakeMachine()
+        self.adopt_error: LinkLost | None = None
         monkeypatch.setattr(waking, "adopt", self._adopt)
         monkeypatch.setattr(keeping, "ADOPT_S", 0.05)
         self.terminal = TerminalRecord(self.folder, 80, 24)
         self.keeper = Keeper(paths, self.folder, self.terminal)
 
     async def _adopt(self, *_: object) -> Engine:
+        if self.adopt_error is not None:
+            raise self.adopt_error
         return Engine(cast("Machine", self.machine), cast("Links", DeafLinks()), "tcg")
 
     async def close(self) -> None:
@@ -117,6 +122,30 @@ async def test_a_start_that_is_taken_up_can_be_stopped(
     await bench.keeper.stop()
     assert read_state(bench.folder).state == "stopped"
     assert not bench.machine.running
+
+
+@pytest.mark.parametrize(
+    ("error", "said"), [(LinkLost("silence"), waking.DEAF), (CutOff("removed"), waking.CUT_OFF)]
+)
+async def test_what_a_machine_that_cannot_be_reached_is_told_of_with(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, error: LinkLost, said: str
+) -> None:
+    """The refusals of every command say the same as the session's own line."""
+    bench.adopt_error = error
+    monkeypatch.setattr(waking, "REVIVE_S", 0.05)
+    write_record(bench.folder / "state.json", StateRecord(state="running", machine=HERE))
+    keeper = Keeper(bench.paths, bench.folder, bench.terminal)
+    try:
+        await keeper.wake()
+        state = read_state(bench.folder)
+        assert (state.state, state.message, state.machine) == ("paused", said, HERE)
+        for ask in (keeper.resume, lambda: keeper.freeze(True)):
+            with pytest.raises(AppError) as caught:
+                await ask()
+            assert (caught.value.code, caught.value.message) == ("no-answer", said)
+            assert caught.value.hint == state.hint
+    finally:
+        await keeper.close()
 
 
 async def test_a_machine_that_cannot_be_ended_is_never_forgotten(bench: Bench) -> None:

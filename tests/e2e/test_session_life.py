@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -125,6 +128,39 @@ def test_keeper_and_machine_die_and_nothing_is_lost(world: World, workspace: Pat
     assert world.state(session).machine is None
     assert world.json("rm", session)["session"] == session
     assert set(tree(workspace)) == {*before, "typed.txt"}
+
+
+def test_a_machine_that_a_new_keeper_cannot_reach(world: World, workspace: Path) -> None:
+    """Stopped from outside it goes on with `resume`; without its sockets it starts anew."""
+    session = world.json("run", "shell", "--detach", "--workspace", str(workspace))["session"]
+    world.wait_for(session, "state", "running")
+    assert world.run("exec", session, "--", "sh", "-c", "echo kept > kept.txt; sync").status == 0
+    machine = world.state(session).machine
+    assert machine is not None
+
+    world.kill_keeper(session)
+    os.kill(machine.pid, signal.SIGSTOP)
+    refused = world.run("exec", session, "--", "true")
+    assert (refused.status, b"its monitor does not answer" in refused.stderr) == (125, True)
+    assert world.json("resume", session)["state"] == "running"
+    assert world.state(session).machine == machine
+    assert world.run("exec", session, "--", "cat", "kept.txt").stdout == b"kept\n"
+
+    world.kill_keeper(session)
+    shutil.rmtree(world.paths.runtime)
+    told = [
+        "cloche: The machine runs, but its sockets were removed: nothing can reach it any more.",
+        f"  Start it anew from its disk: cloche stop {session} && cloche resume {session}",
+    ]
+    for command, status in ((("exec", session, "--", "true"), 125), (("resume", session), 1)):
+        refused = world.run(*command)
+        assert (refused.status, refused.stderr.decode().splitlines()) == (status, told)
+    assert machine.alive, "nothing ends it unasked"
+    assert world.json("stop", session)["state"] == "stopped"
+    assert not machine.alive
+    assert world.json("resume", session)["state"] == "running"
+    assert world.run("exec", session, "--", "cat", "kept.txt").stdout == b"kept\n"
+    assert world.run("rm", "--force", session).status == 0
 
 
 def killed_at_once(world: World, workspace: Path) -> str:

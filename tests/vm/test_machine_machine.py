@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.vm.machine_fakes import fake_binary, spec_for
-from vm.errors import BootFailed, HostLacks, ImageMissing, LinkLost, NotStopped, VMError
+from vm.errors import BootFailed, CutOff, HostLacks, ImageMissing, LinkLost, NotStopped, VMError
 from vm.machine import console
 from vm.machine import machine as machine_module
 from vm.machine.disks import DiskFull
@@ -82,6 +82,18 @@ async def test_survives_close_and_is_adopted(tmp_path: Path) -> None:
     await second.stop()
     with pytest.raises(MachineGone):
         await Machine.adopt(spec, first.pid, first.start_time)
+
+
+async def test_a_machine_whose_socket_was_removed_is_cut_off(tmp_path: Path) -> None:
+    spec = spec_for(tmp_path, fake_binary(tmp_path, "good"))
+    first = await Machine.start(spec)
+    try:
+        spec.qmp_socket.unlink()
+        with pytest.raises(CutOff):
+            await Machine.adopt(spec, first.pid, first.start_time, 0.1)
+        assert first.running, "nothing was done to it"
+    finally:
+        await first.stop()
 
 
 STARTER = """

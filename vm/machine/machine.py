@@ -11,9 +11,9 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from vm.errors import BootFailed, HostLacks, ImageMissing, LinkLost, NotStopped, VMError
+from vm.errors import BootFailed, CutOff, HostLacks, ImageMissing, LinkLost, NotStopped, VMError
 from vm.machine import argv, console, disks, jail_start, rlimits, ssh
-from vm.machine.process import Process, spawn, stands_still, start_time
+from vm.machine.process import Process, age_s, spawn, stands_still, start_time
 from vm.machine.qmp import Qmp, QmpRefused
 from vm.steps import reached
 
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
 POLL_S = 0.01
 """How often QEMU's monitor is looked for while QEMU starts (it takes about 0.1 s)."""
+
+ENDING_S = 1.0
+"""For how long a QEMU without its socket may be one that is just ending: it removes that first."""
 
 HOUSEKEEPING_S = 5.0
 
@@ -84,13 +87,17 @@ class Machine:
         """Take over a machine that another process started.
 
         It may have been started a moment ago, so its monitor is waited for. Raises MachineGone if
-        it has ended, LinkLost if it runs and does not answer QMP.
+        it has ended, LinkLost if it runs and does not answer QMP, CutOff if it cannot: its socket
+        was removed.
         """
         process = _hold(pid, start_time)
         try:
             if stands_still(pid):
                 raise LinkLost(f"QEMU (process {pid}) was stopped from outside.")
-            qmp = await _answer(process, spec, deadline_s)
+            old = age_s(pid) > deadline_s and not spec.qmp_socket.exists()
+            qmp = await _answer(process, spec, min(deadline_s, ENDING_S) if old else deadline_s)
+            if qmp is None and process.running and not spec.qmp_socket.exists():
+                raise CutOff(f"The sockets of the machine (process {pid}) were removed.")
             if qmp is None and process.running:
                 raise LinkLost(f"QEMU did not answer QMP within {deadline_s:g} s.")
             if qmp is None:

@@ -10,6 +10,7 @@ import asyncio
 import os
 import select
 import signal
+import time
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -23,6 +24,14 @@ GUARD_S = 2.0
 def start_time(pid: int) -> int | None:
     """Return field 22 of /proc/PID/stat (clock ticks after boot), None without such a process."""
     return _field(pid, 22)
+
+
+def age_s(pid: int) -> float:
+    """Return for how many seconds a process has run, 0 without such a process."""
+    started = start_time(pid)
+    if started is None:
+        return 0.0
+    return time.clock_gettime(time.CLOCK_BOOTTIME) - started / os.sysconf("SC_CLK_TCK")
 
 
 def parent(pid: int) -> int | None:
