@@ -65,6 +65,21 @@ def test_the_locked_profile_takes_no_registry(tmp_path: Path) -> None:
     assert said(tmp_path, "npm.example", started_with("locked", [], [])) == ("deny", "default")
 
 
+@pytest.mark.parametrize("empty", ["[]", ""])
+@pytest.mark.parametrize("profile", ["locked", "standard"])
+def test_an_empty_list_allows_nothing(tmp_path: Path, empty: str, profile: str) -> None:
+    paths, workspace, tools = here(tmp_path)
+    (paths.config / "rules.yaml").write_text(f"always: {{allow: {empty}}}\n")
+    about = About("shell", workspace, started_with(profile, [], []))
+    with_lists = compose(paths, about, tools).policy
+    (paths.config / "rules.yaml").unlink()
+    without = compose(paths, about, tools).policy
+    for host in ("p.example", "other.example", "npm.example", "203.0.113.9"):
+        verdict = decide(Request(host, 443), with_lists)
+        assert verdict == decide(Request(host, 443), without)
+        assert (verdict.action == "allow") == ((host, profile) == ("npm.example", "standard"))
+
+
 @pytest.mark.parametrize("options", [{"closed": True}, {"network": False}])
 def test_a_closed_session_reaches_nothing(tmp_path: Path, options: dict[str, bool]) -> None:
     assert said(tmp_path, "p.example", started_with("", [], [], **options)) == ("deny", "session")

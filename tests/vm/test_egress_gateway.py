@@ -182,6 +182,22 @@ async def test_who_is_not_the_guest_is_dropped_and_told_once_in_a_while() -> Non
     assert sum(entry.count for entry in bench.log) == 200
 
 
+async def test_ipv6_and_icmp_go_nowhere_and_say_why() -> None:
+    bench = Bench()
+    ipv6 = frames.BROADCAST + GUEST.mac + b"\x86\xdd" + b"\x60" + bytes(39)
+    ping = bytearray(TO_HOST.udp(GUEST.ip, 8, 0, b"ping" * 5))
+    ping[23] = 1
+    assert bench.take(ipv6, mended(ping)) == []
+    assert bench.gateway.counts == Counter({"ipv6": 1, "icmp": 1})
+    assert [(entry.kind, entry.verdict, entry.code) for entry in bench.log] == [
+        ("drop", "deny", "ipv6"),
+        ("drop", "deny", "icmp"),
+    ]
+    assert bench.log[1].host == "198.18.0.1"
+    assert len({entry.reason for entry in bench.log}) == 2
+    bench.close()
+
+
 async def test_a_segment_of_no_connection_is_reset() -> None:
     bench = Bench()
     (reset,) = bench.take(tcp_frame(b"hello", flags=ACK, ack=77))
