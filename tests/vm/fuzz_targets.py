@@ -72,7 +72,8 @@ CHUNKED: Final = (
     b"PUT http://a.example/x HTTP/1.1\r\nHost: a.example\r\nTransfer-Encoding: chunked\r\n\r\n"
     b"4;x=y\r\nGET \r\n0\r\nTrailer: 1\r\n\r\n" + GET
 )
-REQUESTS: Final = (GET, GET + GET, POST, CHUNKED, UPGRADE, UPGRADE + GET)
+WITH_BODY: Final = UPGRADE[:-2] + b"Content-Length: 40\r\n\r\n" + b"b" * 40 + GET
+REQUESTS: Final = (GET, GET + GET, POST, CHUNKED, UPGRADE, UPGRADE + GET, WITH_BODY)
 HTTP_WORDS: Final = (
     *(b"Host: evil.example\r\n", b"host:a.example\n", b"\r\n\r\n", b"\n\n", b"\r", b" ", b"\t"),
     *(b"Content-Length: 5\r\n", b"Transfer-Encoding: chunked\r\n", b"Transfer-Encoding: gzip\r\n"),

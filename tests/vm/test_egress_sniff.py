@@ -8,7 +8,7 @@ import struct
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from vm.egress.inspect import Http, Tls, inspector_for, names_host
@@ -218,6 +218,48 @@ def test_what_is_sent_before_the_server_agreed_is_checked_if_it_declines() -> No
     inspector.feed(UPGRADE + GET.replace(b"a.example", b"b.example"))
     with pytest.raises(Refused, match="host-mismatch"):
         inspector.answered(b"HTTP/1.1 200 OK\r\n")
+
+
+LENGTHS = (
+    b"",
+    b"Content-Length: 0\r\n",
+    b"Content-Length: 60\r\n",
+    b"Transfer-Encoding: chunked\r\n",
+)
+
+
+@given(
+    length=st.sampled_from(LENGTHS),
+    method=st.sampled_from((b"GET", b"POST")),
+    cuts=st.lists(st.integers(1, 200), max_size=4),
+)
+@example(length=LENGTHS[2], method=b"GET", cuts=[40, 180])
+def test_an_upgrade_passes_unchanged_however_it_is_cut_and_whatever_its_body(
+    length: bytes, method: bytes, cuts: list[int]
+) -> None:
+    """With a body, bytes of the head were once sent twice, and later ones not as they were read."""
+    head = UPGRADE.replace(b"GET", method)[:-2] + length + b"\r\n"
+    bodies = (b"", b"", b"b" * 60, b"3c\r\n" + b"b" * 60 + b"\r\n0\r\n\r\n")
+    stream = head + bodies[LENGTHS.index(length)]
+    inspector, passed, at = http(), b"", 0
+    for cut in [*cuts, len(stream)]:
+        passed += inspector.feed(stream[at : at + cut])
+        at += cut
+        assert stream.startswith(passed)
+    assert passed == stream
+    passed += inspector.answered(b"HTTP/1.1 404 Not Found\r\n") + inspector.feed(GET)
+    assert passed == stream + GET
+    with pytest.raises(Refused, match="host-mismatch"):
+        inspector.feed(GET.replace(b"a.example", b"b.example"))
+
+
+def test_no_answer_makes_a_request_with_a_body_a_websocket() -> None:
+    inspector = http()
+    inspector.feed(UPGRADE[:-2] + b"Content-Length: 5\r\n\r\nhello")
+    assert inspector.answered(b"HTTP/1.1 101 Switching Protocols\r\n\r\n") == b""
+    assert not inspector.satisfied
+    with pytest.raises(Refused, match="host-mismatch"):
+        inspector.feed(GET.replace(b"a.example", b"b.example"))
 
 
 def test_http_2_by_upgrade_is_no_way_around() -> None:

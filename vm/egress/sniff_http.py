@@ -21,6 +21,7 @@ MAX_HEAD: Final = 65_536
 SWITCHING: Final = b"HTTP/1.1 101"
 """How a server agrees to another protocol (RFC 9110, 15.2.2)."""
 
+_LENGTHS: Final = (b"content-length", b"transfer-encoding")
 _HOST: Final = re.compile(rb"([^@/?#\[\]:]*)(?::([0-9]{1,5}))?\Z")
 _ABSOLUTE: Final = re.compile(rb"(?i:http)://([^/?#]*)(?:[/?#]|\Z)")
 
@@ -117,8 +118,7 @@ class Requests:
         if {b"transfer-encoding", b"content-length"} <= names:
             raise Refused("http-two-lengths")
         self._check_host(bytes(request.target), [v for n, v in headers if n == b"host"])
-        upgrade = b"".join(v for n, v in headers if n == b"upgrade").lower()
-        self._upgrading = self._first and upgrade == b"websocket"
+        self._upgrading = self._first and _asks_for_websocket(bytes(request.method), headers)
 
     def _check_host(self, target: bytes, hosts: list[bytes]) -> None:
         if len(hosts) != 1:
@@ -130,6 +130,17 @@ class Requests:
             match = _HOST.match(value)
             if match is None or not self._passes(match[1], int(match[2]) if match[2] else None):
                 raise Refused("host-mismatch")
+
+
+def _asks_for_websocket(method: bytes, headers: list[tuple[bytes, bytes]]) -> bool:
+    """Tell whether a head is a websocket's handshake: a GET without a body (RFC 6455, 4.1).
+
+    So the request ends with its head, and what follows it is what has to wait. Anything else that
+    asks for another protocol is read on as HTTP, whatever the server says to it.
+    """
+    asked = b"".join(value for name, value in headers if name == b"upgrade").lower()
+    lengths = {(name, value) for name, value in headers if name in _LENGTHS}
+    return method == b"GET" and asked == b"websocket" and lengths <= {(b"content-length", b"0")}
 
 
 def _parser() -> h11.Connection:
