@@ -22,6 +22,8 @@ from vm.egress.rules import parse_rule
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from app.egress.session import Profile
+
 
 def here(root: Path) -> tuple[Paths, Path, Host]:
     """Make a user with a registry, a rule for always and one for a workspace that denies a name."""
@@ -67,7 +69,7 @@ def test_the_locked_profile_takes_no_registry(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("empty", ["[]", ""])
 @pytest.mark.parametrize("profile", ["locked", "standard"])
-def test_an_empty_list_allows_nothing(tmp_path: Path, empty: str, profile: str) -> None:
+def test_an_empty_list_allows_nothing(tmp_path: Path, empty: str, profile: Profile) -> None:
     paths, workspace, tools = here(tmp_path)
     (paths.config / "rules.yaml").write_text(f"always: {{allow: {empty}}}\n")
     about = About("shell", workspace, started_with(profile, [], []))
