@@ -211,9 +211,20 @@ def any_request(mutate: Mutator) -> None:
     if not code:
         whole, why = fed(Http(HTTP_NAME, 80), [data])
         assert (whole, why) == (passed, ""), "it depends on the pieces"
-        with contextlib.suppress(Refused):
-            later = inspector.answered(mutate.dice.choice(ANSWERS))
-            assert data.startswith(passed + later)
+    _conversation(pieces, mutate)
+
+
+def _conversation(pieces: Sequence[bytes], mutate: Mutator) -> None:
+    """Let the server speak in between: what passes stays the beginning of what was sent."""
+    inspector, sent, passed = Http(HTTP_NAME, 80), b"", b""
+    with contextlib.suppress(Refused):
+        for piece in pieces:
+            sent += piece
+            passed += inspector.feed(piece)
+            assert sent.startswith(passed)
+            if mutate.dice.random() < 0.3:
+                passed += inspector.answered(mutate.dice.choice(ANSWERS))
+                assert sent.startswith(passed)
 
 
 Target = tuple["Callable[[Mutator], None]", "tuple[bytes, ...]", "tuple[bytes, ...]"]
