@@ -33,7 +33,8 @@ def show_log(paths: Paths, arguments: argparse.Namespace, output: Output) -> Non
         _follow(paths, session, output)
         return
     if not session:
-        raise AppError("usage", "Which session's log?", "cloche egress log ID, or: --follow")
+        hint = "See them: cloche ps. All at once, as it happens: cloche egress log --follow"
+        raise AppError("usage", "Which session's log?", hint)
     path = paths.session(session) / NAME
     entries = list(read_entries(path))
     totals = read_totals(path)

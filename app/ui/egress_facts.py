@@ -114,7 +114,9 @@ def group_cells(group: Group, glyphs: Glyphs, *, pinned: bool = False) -> tuple[
 def details(row: Row, names: Mapping[str, str]) -> list[tuple[str, str]]:
     """Return what is known of a row: labels and safe texts."""
     entry = row.entry
-    rule = f"{entry.verdict} {entry.rule}" if entry.rule else "no rule"
+    # a connection that a rule allows can fail all the same, as for want of an address
+    effect = "deny" if entry.code == "denied" else "allow"
+    rule = f"{effect} {entry.rule}" if entry.rule else "no rule"
     ended = "" if row.duration_ms < 0 else f"  in {row.duration_ms / 1000:.1f} s"
     bytes_text = f"{row.up:,} up, {row.down:,} down{ended}"
     stamp = clock(entry.at)

@@ -90,3 +90,4 @@ def test_a_log_is_followed_to_its_sessions_end_over_files_that_grow(
     assert run(["egress", "log", "--follow", "0123"]) == 0
     assert "\x1b" not in capsys.readouterr().out
     assert run(["egress", "log"]) == 2
+    assert "cloche ps" in capsys.readouterr().err

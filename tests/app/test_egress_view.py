@@ -5,10 +5,12 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, cast
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from app.services.egress_view import EgressView, Filter, Place, Row
+from app.ui.egress_facts import details
 from vm.egress.kinds import Action, Entry
 
 if TYPE_CHECKING:
@@ -155,3 +157,14 @@ def test_filtering_many_rows_is_done_in_steps_of_equal_work() -> None:
     assert steps == 13
     assert view.shown == 400
     assert time.perf_counter() - started < 30
+
+
+@pytest.mark.parametrize(
+    ("verdict", "code", "shown"),
+    [("allow", "allowed", "allow"), ("deny", "denied", "deny"), ("deny", "no-address", "allow")],
+)
+def test_a_rule_is_shown_with_its_own_effect(verdict: Action, code: str, shown: str) -> None:
+    rule = "a.example:80"
+    entry = Entry(1.0, "open", "a.example", 80, verdict, rule=rule, origin="me", code=code)
+    facts = dict(details(Row(1, "s1", entry, ""), {}))
+    assert facts["rule"] == f"{shown} a.example:80  from me"

@@ -60,7 +60,7 @@ def typical() -> FakeEgress:
         "s1",
         Entry(AT, "query", api, None, "allow", "profile", qtype="A", origin="profile standard"),
         Entry(
-            *(AT + 1, "open", api, 443, "allow", "profile", f"allow {api}", "profile standard"),
+            *(AT + 1, "open", api, 443, "allow", "profile", api, "profile standard"),
             code="allowed",
             reason=f"Allowed by '{api}' (profile standard).",
             address="203.0.113.7",
