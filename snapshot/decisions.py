@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol, cast, get_args
 
 from .conflicts import Resolution
+from .durable import append_line
 from .errors import StoreDamaged
 from .safe_text import decode, encode
 
@@ -248,16 +249,7 @@ class DecisionLog:
 
     def _append(self, event: dict[str, Any]) -> None:
         """Write one line and sync it; after a failure the file is as it was."""
-        line = json.dumps({"v": _VERSION, **event}, separators=(",", ":")).encode() + b"\n"
-        size = os.fstat(self._fd).st_size
-        try:
-            written = 0
-            while written < len(line):
-                written += os.write(self._fd, line[written:])
-            os.fsync(self._fd)
-        except OSError:
-            os.ftruncate(self._fd, size)
-            raise
+        append_line(self._fd, {"v": _VERSION, **event})
 
     def _replay(self) -> None:
         data = _read_all(self._fd)

@@ -21,6 +21,7 @@ import shutil
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
+from .durable import append_line, sync_path
 from .errors import DecisionUnknown, StoreDamaged
 from .lines import is_binary
 from .safe_text import decode, encode
@@ -86,7 +87,8 @@ class Journal:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC
         journal = cls(folder, os.open(folder / _FILE, flags, 0o600))
         try:
-            journal._append(
+            append_line(
+                journal._fd,
                 {
                     "v": _VERSION,
                     "merge": merge,
@@ -96,10 +98,10 @@ class Journal:
                     "written": [decode(name) for name in plan.written],
                     "ops": [_op_to_json(op) for op in plan.ops],
                     "asked": _asked(folder, plan),
-                }
+                },
             )
             for path in (folder, folder.parent):
-                _sync_folder(path)
+                sync_path(path)
         except BaseException:
             journal.close()
             raise
@@ -108,29 +110,13 @@ class Journal:
     def reach(self, state: State, restored: Iterable[bytes] = ()) -> None:
         """Note that a state was reached, or in the same state what was put back."""
         names = [decode(name) for name in restored]
-        self._append({"state": state, "restored": names} if names else {"state": state})
+        append_line(self._fd, {"state": state, "restored": names} if names else {"state": state})
 
     def close(self) -> None:
         """Close the file; closing twice is fine."""
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
-
-    def _append(self, value: dict[str, Any]) -> None:
-        """Write one line and sync it; a line that does not fit is cut off again.
-
-        What is written after half a line could not be told from it.
-        """
-        line = json.dumps(value, separators=(",", ":")).encode() + b"\n"
-        size = os.fstat(self._fd).st_size
-        try:
-            written = 0
-            while written < len(line):
-                written += os.write(self._fd, line[written:])
-            os.fsync(self._fd)
-        except OSError:
-            os.ftruncate(self._fd, size)
-            raise
 
 
 def note_state(folder: Path, state: State, restored: Iterable[bytes] = ()) -> None:
@@ -140,14 +126,6 @@ def note_state(folder: Path, state: State, restored: Iterable[bytes] = ()) -> No
         journal.reach(state, restored)
     finally:
         journal.close()
-
-
-def _sync_folder(path: Path) -> None:
-    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
 
 
 def read_journal(folder: Path) -> Record | None:

@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from . import renameat
+from .durable import sync_path
 from .writeback_tree import OPEN_FILE, Blocked
 
 if TYPE_CHECKING:
@@ -75,8 +76,8 @@ def sync_state(folder: Path) -> None:
                 return
         finally:
             os.close(fd)
-    _together(_sync_path, paths)
-    _together(_sync_path, folders)
+    _together(sync_path, paths)
+    _together(sync_path, folders)
 
 
 def _together(work: Callable[[_T], None], items: Sequence[_T]) -> None:
@@ -107,14 +108,6 @@ def _sync_files(tree: Tree, files: Sequence[InFolder]) -> None:
 def _sync_folder(tree: Tree, folder: bytes) -> None:
     with contextlib.suppress(Blocked), tree.folder(folder) as fd:
         os.fsync(fd)
-
-
-def _sync_path(path: str) -> None:
-    fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
 
 
 def _sync_all_of(fd: int) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import stat
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
@@ -19,10 +20,14 @@ from vm.machine.bulk import Fetched, GuestError, Listing
 from vm.machine.entries import UpperEntry, UpperKind
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
     from app.keeper.links import Links
+    from app.protocol import HunkInfo
+
+NUMBERS = "".join(f"{number}\n" for number in range(1, 31))
+"""A text whose every line can be told from the others."""
 
 
 class FakeGuest:
@@ -152,3 +157,33 @@ class Bench:
         changed = await self.mirror.take(self.guest.links, **options)
         self.desk.take_over(self.mirror)
         return changed
+
+
+@contextlib.contextmanager
+def bench_of(
+    root: Path, files: Mapping[str, str | bytes], quota: int = DEFAULT_QUOTA
+) -> Iterator[Bench]:
+    """Make a workspace of these files and its session below `root`."""
+    workspace, folder = root / "project", root / "session"
+    for name, content in files.items():
+        path = workspace / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    folder.mkdir()
+    made = Bench(workspace, folder, quota)
+    try:
+        yield made
+    finally:
+        made.desk.close()
+
+
+async def agent_writes(bench: Bench, text: str, name: bytes = b"a.txt") -> None:
+    """Let the agent write a file, and take it over."""
+    bench.guest.put(name, text.encode())
+    await bench.take()
+
+
+def hunk(bench: Bench, path: str = "a.txt", index: int = 0) -> HunkInfo:
+    """Return one hunk of a file as a client is told of it."""
+    files = {file.path: file for file in bench.desk.changes().files}
+    return files[path].hunks[index]

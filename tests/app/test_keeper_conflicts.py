@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from app.errors import AppError
-from app.protocol import Decide, HunkInfo, MergeRequest
+from app.protocol import Decide, MergeRequest
 from app.protocol_review import ConflictChoice, EditRequest, Resolve
 from snapshot.writeback_plan import ALREADY, KEPT
-from tests.app.keeper_bench import Bench
+from tests.app.keeper_bench import NUMBERS, Bench, agent_writes, bench_of, hunk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,32 +18,16 @@ if TYPE_CHECKING:
 
     from app.protocol import MergeReport
 
-NUMBERS = "".join(f"{number}\n" for number in range(1, 31))
 AGENTS = NUMBERS.replace("\n5\n", "\nagent\n").replace("\n20\n", "\ntwenty\n")
 MINE = NUMBERS.replace("\n5\n", "\nmine\n")
 
 
 @pytest.fixture
 def bench(tmp_path: Path) -> Iterator[Bench]:
-    workspace = tmp_path / "project"
-    workspace.mkdir()
-    (workspace / "a.txt").write_text(NUMBERS)
-    (workspace / "gone.txt").write_text("gone\n")
-    (workspace / "data.bin").write_bytes(b"\0base")
-    (tmp_path / "session").mkdir()
-    made = Bench(workspace, tmp_path / "session")
-    yield made
-    made.desk.close()
-
-
-async def agent_writes(bench: Bench, text: str, name: bytes = b"a.txt") -> None:
-    bench.guest.put(name, text.encode())
-    await bench.take()
-
-
-def hunk(bench: Bench, path: str = "a.txt", index: int = 0) -> HunkInfo:
-    files = {file.path: file for file in bench.desk.changes().files}
-    return files[path].hunks[index]
+    with bench_of(
+        tmp_path, {"a.txt": NUMBERS, "gone.txt": "gone\n", "data.bin": b"\0base"}
+    ) as made:
+        yield made
 
 
 def merge(bench: Bench, *accept: str) -> MergeReport:

@@ -8,13 +8,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from app.protocol import Decide, MergeReport, MergeRequest
-from tests.app.keeper_bench import Bench
+from tests.app.keeper_bench import NUMBERS, Bench
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
-
-NUMBERS = "".join(f"{number}\n" for number in range(1, 31))
 
 
 def git(workspace: Path, *arguments: str) -> str:

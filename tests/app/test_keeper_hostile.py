@@ -7,19 +7,17 @@ from typing import TYPE_CHECKING
 import pytest
 
 from snapshot.errors import ListingRefused
-from tests.app.keeper_bench import Bench
+from tests.app.keeper_bench import Bench, bench_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 
 @pytest.fixture
-def bench(tmp_path: Path) -> Bench:
-    workspace, folder = tmp_path / "ws", tmp_path / "session"
-    workspace.joinpath("d").mkdir(parents=True)
-    folder.mkdir()
-    workspace.joinpath("d/kept").write_text("kept\n")
-    return Bench(workspace, folder)
+def bench(tmp_path: Path) -> Iterator[Bench]:
+    with bench_of(tmp_path, {"d/kept": "kept\n"}) as made:
+        yield made
 
 
 async def test_a_list_that_was_cut_short_is_no_change_set(bench: Bench) -> None:

@@ -17,40 +17,37 @@ from snapshot.patch import export_patch
 from snapshot.patch_read import PatchRefused, apply_hunks, read_patch
 from snapshot.review import ChangedFile, FileReview
 from snapshot.selection import select
-from tests.app.keeper_bench import Bench
+from tests.app.keeper_bench import NUMBERS, Bench, bench_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-NUMBERS = "".join(f"{number}\n" for number in range(1, 31))
 AGENTS = NUMBERS.replace("\n5\n", "\nfive\n").replace("\n20\n", "\ntwenty\nmore\n")
 OPEN = Uniform("open")
 
 
 @pytest.fixture
 def bench(tmp_path: Path) -> Iterator[Bench]:
-    workspace = tmp_path / "project"
-    workspace.mkdir()
-    (workspace / "a.txt").write_text(NUMBERS)
-    (workspace / "gone.txt").write_text("gone\n")
-    (workspace / "moved.txt").write_text(NUMBERS.replace("7", "seven"))
-    (workspace / "emptied.txt").write_text("full\n")
-    (tmp_path / "session").mkdir()
-    made = Bench(workspace, tmp_path / "session")
-    guest = made.guest
-    guest.put(b"a.txt", AGENTS.encode(), 0o755)
-    guest.put(b"new.txt", b"one\ntwo")
-    guest.put(b"empty.txt", b"")
-    guest.put(b"emptied.txt", b"")
-    guest.put(b"caf\xe9 b/x", b"latin\xe9\n")
-    guest.folder(b"caf\xe9 b")
-    guest.remove(b"gone.txt")
-    guest.remove(b"moved.txt")
-    guest.put(b"to.txt", NUMBERS.replace("7", "seven").replace("\n9\n", "\nnine\n").encode())
-    guest.link(b"link", b"a.txt")
-    yield made
-    made.desk.close()
+    files = {
+        "a.txt": NUMBERS,
+        "gone.txt": "gone\n",
+        "moved.txt": NUMBERS.replace("7", "seven"),
+        "emptied.txt": "full\n",
+    }
+    with bench_of(tmp_path, files) as made:
+        guest = made.guest
+        guest.put(b"a.txt", AGENTS.encode(), 0o755)
+        guest.put(b"new.txt", b"one\ntwo")
+        guest.put(b"empty.txt", b"")
+        guest.put(b"emptied.txt", b"")
+        guest.put(b"caf\xe9 b/x", b"latin\xe9\n")
+        guest.folder(b"caf\xe9 b")
+        guest.remove(b"gone.txt")
+        guest.remove(b"moved.txt")
+        guest.put(b"to.txt", NUMBERS.replace("7", "seven").replace("\n9\n", "\nnine\n").encode())
+        guest.link(b"link", b"a.txt")
+        yield made
 
 
 def patch_of(bench: Bench) -> bytes:

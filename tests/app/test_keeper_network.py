@@ -76,6 +76,12 @@ class Bench:
         await send(card, tcp_frame())
         await self.until(lambda: self.session.info().asks)
 
+    async def started(self) -> socket.socket:
+        """Start the network; the gateway's connection."""
+        await self.network.prepare()
+        self.network.start(self.link)
+        return await self.card()
+
     async def close(self) -> None:
         await self.network.stop()
         self.session.journal.close()
@@ -113,9 +119,7 @@ async def test_an_answer_is_written_where_it_belongs_and_ends_the_wait(
     tmp_path: Path, answer: str, wide: bool, text: str, file: str
 ) -> None:
     async with bench_of(tmp_path) as here:
-        await here.network.prepare()
-        here.network.start(here.link)
-        card = await here.card()
+        card = await here.started()
         await here.asked(card)
         (question,) = read_state(here.folder).asks
         assert (question.host, question.ports, question.waiting) == (HOST, (443,), 1)
@@ -134,9 +138,7 @@ async def test_an_answer_is_written_where_it_belongs_and_ends_the_wait(
 
 async def test_an_answer_for_once_is_no_rule_of_any_file(tmp_path: Path) -> None:
     async with bench_of(tmp_path) as here:
-        await here.network.prepare()
-        here.network.start(here.link)
-        card = await here.card()
+        card = await here.started()
         await here.asked(card)
         with pytest.raises(AppError, match="Nobody asks"):
             await here.network.answer(EgressAnswer(HOST, "once", ports=(8443,)))
@@ -153,9 +155,7 @@ async def test_an_answer_for_once_is_no_rule_of_any_file(tmp_path: Path) -> None
 
 async def test_rules_that_were_written_elsewhere_hold_after_a_reload(tmp_path: Path) -> None:
     async with bench_of(tmp_path) as here:
-        await here.network.prepare()
-        here.network.start(here.link)
-        card = await here.card()
+        card = await here.started()
         await here.asked(card)
         rules = here.paths.config / "rules.yaml"
         rules.write_text("always: {deny: [nothing at all]}\n")
@@ -170,9 +170,7 @@ async def test_rules_that_were_written_elsewhere_hold_after_a_reload(tmp_path: P
 
 async def test_names_rules_and_counts_outlive_gateway_and_keeper(tmp_path: Path) -> None:
     async with bench_of(tmp_path) as here:
-        await here.network.prepare()
-        here.network.start(here.link)
-        card = await here.card()
+        card = await here.started()
         address = await look_up(card, HOST)
         await here.asked(card)
         await here.network.answer(EgressAnswer(HOST, "deny"))

@@ -8,7 +8,7 @@ import pytest
 
 from app.keeper import pruning
 from app.protocol import Decide, MergeRequest
-from tests.app.keeper_bench import Bench
+from tests.app.keeper_bench import Bench, bench_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,13 +24,8 @@ def content(number: int) -> bytes:
 
 @pytest.fixture
 def bench(tmp_path: Path) -> Iterator[Bench]:
-    workspace = tmp_path / "project"
-    workspace.mkdir()
-    (workspace / "base.txt").write_text("base\n")
-    (tmp_path / "session").mkdir()
-    made = Bench(workspace, tmp_path / "session", quota=QUOTA)
-    yield made
-    made.desk.close()
+    with bench_of(tmp_path, {"base.txt": "base\n"}, QUOTA) as made:
+        yield made
 
 
 def blobs(bench: Bench) -> set[str]:

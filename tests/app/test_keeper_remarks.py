@@ -7,39 +7,22 @@ from typing import TYPE_CHECKING
 import pytest
 
 from app.errors import AppError
-from app.protocol import Decide, HunkInfo, MergeRequest
+from app.protocol import Decide, MergeRequest
 from app.protocol_review import MAX_COMMENT, CommentRequest, EditRequest
 from snapshot.errors import SnapshotError
-from tests.app.keeper_bench import Bench
+from tests.app.keeper_bench import NUMBERS, Bench, agent_writes, bench_of, hunk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-NUMBERS = "".join(f"{number}\n" for number in range(1, 31))
 LATE = NUMBERS.replace("20\n", "this was twenty, a longer line\n")
 
 
 @pytest.fixture
 def bench(tmp_path: Path) -> Iterator[Bench]:
-    workspace = tmp_path / "project"
-    workspace.mkdir()
-    (workspace / "a.txt").write_text(NUMBERS)
-    (workspace / "gone.txt").write_text("gone\n")
-    (tmp_path / "session").mkdir()
-    made = Bench(workspace, tmp_path / "session")
-    yield made
-    made.desk.close()
-
-
-async def agent_writes(bench: Bench, text: str, name: bytes = b"a.txt") -> None:
-    bench.guest.put(name, text.encode())
-    await bench.take()
-
-
-def hunk(bench: Bench, path: str = "a.txt", index: int = 0) -> HunkInfo:
-    files = {file.path: file for file in bench.desk.changes().files}
-    return files[path].hunks[index]
+    with bench_of(tmp_path, {"a.txt": NUMBERS, "gone.txt": "gone\n"}) as made:
+        yield made
 
 
 async def test_a_comment_moves_with_its_hunk_and_is_outdated_without_it(bench: Bench) -> None:

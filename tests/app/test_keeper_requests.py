@@ -9,28 +9,21 @@ import pytest
 from app.errors import AppError
 from app.protocol import Decide, HunkInfo, MergeRequest
 from app.protocol_review import CommentRequest, Resolve
-from tests.app.keeper_bench import Bench
+from tests.app.keeper_bench import NUMBERS, Bench, bench_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-NUMBERS = "".join(f"{number}\n" for number in range(1, 31))
 AGENTS = NUMBERS.replace("\n5\n", "\nfive\n").replace("\n20\n", "\ntwenty\n")
 
 
 @pytest.fixture
 def bench(tmp_path: Path) -> Iterator[Bench]:
-    workspace = tmp_path / "project"
-    workspace.mkdir()
-    (workspace / "a.txt").write_text(NUMBERS)
-    (workspace / "b.txt").write_text(NUMBERS)
-    (tmp_path / "session").mkdir()
-    made = Bench(workspace, tmp_path / "session")
-    made.guest.put(b"a.txt", AGENTS.encode())
-    made.guest.put(b"b.txt", AGENTS.encode())
-    yield made
-    made.desk.close()
+    with bench_of(tmp_path, {"a.txt": NUMBERS, "b.txt": NUMBERS}) as made:
+        made.guest.put(b"a.txt", AGENTS.encode())
+        made.guest.put(b"b.txt", AGENTS.encode())
+        yield made
 
 
 def hunks(bench: Bench, path: str = "a.txt") -> tuple[HunkInfo, ...]:

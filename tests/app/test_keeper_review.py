@@ -15,7 +15,7 @@ from app.protocol import Changes, Decide, FileChange, MergeRequest
 from snapshot.errors import SnapshotError
 from snapshot.review import FileReview
 from snapshot.writeback import Refusal, run_merge, undo_merge
-from tests.app.keeper_bench import Bench
+from tests.app.keeper_bench import NUMBERS, Bench, bench_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -26,20 +26,11 @@ if TYPE_CHECKING:
     from snapshot.writeback import MergePlan
     from snapshot.writeback_run import MergeOutcome
 
-NUMBERS = "".join(f"{number}\n" for number in range(1, 31))
-
 
 @pytest.fixture
 def bench(tmp_path: Path) -> Iterator[Bench]:
-    workspace = tmp_path / "project"
-    (workspace / "src").mkdir(parents=True)
-    (workspace / "a.txt").write_text(NUMBERS)
-    (workspace / "src" / "b.txt").write_text("b\n")
-    (workspace / "gone.txt").write_text("gone\n")
-    (tmp_path / "session").mkdir()
-    made = Bench(workspace, tmp_path / "session")
-    yield made
-    made.desk.close()
+    with bench_of(tmp_path, {"a.txt": NUMBERS, "src/b.txt": "b\n", "gone.txt": "gone\n"}) as made:
+        yield made
 
 
 def edited(bench: Bench) -> None:

@@ -13,14 +13,12 @@ import pytest
 from app.protocol import Decide, MergeRequest
 from snapshot.errors import MergeAborted, WorkspaceRefused
 from snapshot.review_file import MAX_TEXT
-from tests.app.keeper_bench import Bench
+from tests.app.keeper_bench import NUMBERS, Bench
 from tests.snapshot.merge_help import tree_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
-
-NUMBERS = "".join(f"{number}\n" for number in range(1, 31))
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -24,11 +23,6 @@ KEYS = {"rows": (), "hosts": ("b", "j"), "details": ("j", "j", "j", "enter"), "r
 @pytest.fixture(autouse=True)
 def _still(monkeypatch: pytest.MonkeyPatch) -> None:
     hold_still(monkeypatch)
-    monkeypatch.setattr(time, "strftime", _clock)
-
-
-def _clock(_format: str, _at: object = None) -> str:
-    return "14:02"
 
 
 def keys(*names: str) -> Callable[[Pilot[None]], Awaitable[None]]:

@@ -37,11 +37,6 @@ WHAT = {
 @pytest.fixture(autouse=True)
 def _still(monkeypatch: pytest.MonkeyPatch) -> None:
     hold_still(monkeypatch)
-    monkeypatch.setattr(time, "strftime", _clock)
-
-
-def _clock(_format: str, _at: object = None) -> str:
-    return "14:02"
 
 
 def asked(*, theme: str = "cloche-dark", ascii_only: bool = False, host: str = "") -> ClocheApp:

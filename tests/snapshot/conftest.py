@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,6 +26,20 @@ def memory_path(tmp_path: Path) -> Iterator[Path]:
         return
     with tempfile.TemporaryDirectory(dir=MEMORY) as folder:
         yield Path(folder)
+
+
+@pytest.fixture
+def small_disk(memory_path: Path) -> Iterator[Path]:
+    """A file system of one MiB, where the host lets us mount one."""
+    where = memory_path / "disk"
+    where.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(where)]
+    if os.geteuid() or subprocess.run(command, capture_output=True, check=False).returncode:
+        pytest.skip("mounting is not allowed here")
+    try:
+        yield where
+    finally:
+        subprocess.run(["umount", "-l", str(where)], check=True)
 
 
 @pytest.fixture

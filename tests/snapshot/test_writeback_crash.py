@@ -8,7 +8,6 @@ from __future__ import annotations
 import errno
 import os
 import shutil
-import subprocess
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -20,7 +19,7 @@ from tests.snapshot.merge_faults import die, fail_at, full, nothing, run_and_die
 from tests.snapshot.merge_help import Nodes, Scene, text, tree_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from pathlib import Path
 
 pytestmark = pytest.mark.usefixtures("no_sync")
@@ -181,30 +180,16 @@ def test_a_refusal_of_any_call_leaves_all_or_nothing(
         shutil.rmtree(made.root.parent)
 
 
-@pytest.fixture
-def tiny_disk(memory_path: Path) -> Iterator[Path]:
-    """A file system of 1 MiB, where the host lets us mount one."""
-    where = memory_path / "disk"
-    where.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(where)]
-    if os.geteuid() or subprocess.run(command, capture_output=True, check=False).returncode:
-        pytest.skip("mounting is not allowed here")
-    try:
-        yield where
-    finally:
-        subprocess.run(["umount", "-l", str(where)], check=True)
-
-
 def test_a_disk_that_is_full_at_any_page_leaves_all_or_nothing(
-    tiny_disk: Path, monkeypatch: pytest.MonkeyPatch
+    small_disk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(writeback_commit.Commit, "_check_space", nothing)
     seen: set[bool] = set()
     for pages in range(0, 120, 1 if FULL else 4):
-        made = full(tiny_disk / f"{pages}")
+        made = full(small_disk / f"{pages}")
         before = tree_of(made.root)
-        filler = tiny_disk / "filler"
-        room = os.statvfs(tiny_disk)
+        filler = small_disk / "filler"
+        room = os.statvfs(small_disk)
         filler.write_bytes(bytes((room.f_bavail - pages) * room.f_frsize))
         said = outcome_of(made)
         assert said == "merged" or "No space left" in said

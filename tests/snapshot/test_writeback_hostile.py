@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-import subprocess
 import threading
 from typing import TYPE_CHECKING
 
@@ -21,7 +20,6 @@ from tests.snapshot.merge_faults import full, nothing, run_and_die
 from tests.snapshot.merge_help import Entry, Nodes, Scene, text, tree_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
 
@@ -92,20 +90,6 @@ def swap_for_ever(root: Path, stop: threading.Event) -> None:
     while not stop.is_set():
         renameat.exchange(fd, b"s", fd, b"trap")
     os.close(fd)
-
-
-@pytest.fixture
-def small_disk(memory_path: Path) -> Iterator[Path]:
-    """A file system of one MiB, where the host lets us mount one."""
-    where = memory_path / "disk"
-    where.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(where)]
-    if os.geteuid() or subprocess.run(command, capture_output=True, check=False).returncode:
-        pytest.skip("mounting is not allowed here")
-    try:
-        yield where
-    finally:
-        subprocess.run(["umount", str(where)], check=True)
 
 
 @pytest.mark.parametrize("checked", [True, False])
