@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from .aspects import FOLDER
 from .diff import Block, diff
 from .errors import StoreDamaged
 from .hunks import CONTEXT
 from .lines import is_binary, split_plain
-from .review_file import FOLDER, FileReview
 from .safe_text import safe_name
 from .slider import slide
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from .decisions import Decisions
+    from .review_file import FileReview
 
 _NO_NEWLINE: Final = b"\n\\ No newline at end of file\n"
 _ESCAPES: Final = {

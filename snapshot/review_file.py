@@ -15,12 +15,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, Literal
 
-from blake3 import blake3
-
+from .aspects import EXECUTABLE, FILE, FOLDER, LINK, aspects_of
 from .compose import ACCEPTED, compose, hunk_lines
 from .decisions import LETTERS, Mark, state_of
 from .errors import DecisionUnknown
-from .hunks import Aspect, AspectKind, Hunk, Unit, build_hunks, content_id, unit_id
+from .hunks import Aspect, AspectKind, Hunk, Unit, build_hunks, content_id
 from .intraline import Marked, changed_ranges
 from .lines import BOM, has_bom, is_binary, split, stem
 from .review_facts import bom_notes, ending_notes, has_mixed_endings, is_utf8, span_of
@@ -28,17 +27,12 @@ from .risk import Risk, risk_of
 from .safe_text import decode, is_suspicious, safe_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence, Set
+    from collections.abc import Iterable, Sequence, Set
 
     from .decisions import Choice, Decisions, State
     from .risk import Tier
 
 Kind = Literal["added", "modified", "deleted", "renamed", "mode", "type"]
-
-FILE: Final = "100644"
-EXECUTABLE: Final = "100755"
-LINK: Final = "120000"
-FOLDER: Final = "040000"
 
 MAX_TEXT: Final = 32 << 20
 """Bytes of a side above which a file is decided as a whole, like a binary one."""
@@ -102,7 +96,9 @@ class FileReview:
         self.hunks: tuple[Hunk, ...] = (
             build_hunks(file.path, self.old_lines, self.new_lines) if self.by_lines else ()
         )
-        self.aspects: tuple[Aspect, ...] = () if self.note else tuple(self._aspects())
+        self.aspects: tuple[Aspect, ...] = (
+            () if self.note else aspects_of(file, self.base, self.agent, by_lines=self.by_lines)
+        )
         self.added, self.removed = self._counts()
         found = risk_of(
             file.path, mode=file.mode, old_mode=file.old_mode, agent=self.agent, base=self.base
@@ -318,58 +314,6 @@ class FileReview:
             and bool(self.base or self.agent)
         )
 
-    def _aspects(self) -> Iterator[Aspect]:
-        file = self.file
-        if file.old_path is not None:
-            yield self._aspect("rename", f"{decode(file.old_path)} → {decode(file.path)}")
-        kind = self._whole_kind()
-        if kind:
-            yield self._aspect(kind, self._whole_label(kind))
-        if self._mode_changed():
-            yield self._aspect("mode", f"{file.old_mode or FILE} → {file.mode}")
-
-    def _aspect(self, kind: AspectKind, label: str) -> Aspect:
-        file = self.file
-        parts = [kind, file.old_mode, file.mode]
-        if kind not in ("mode", "rename"):
-            parts += [_digest(self.base), _digest(self.agent)]
-        name = unit_id(file.path, file.old_path or b"", *(part.encode() for part in parts))
-        return Aspect(name, kind, label)
-
-    def _whole_kind(self) -> AspectKind | None:
-        """Return what is decided about the content at once, None if that is lines or nothing."""
-        file = self.file
-        if self.by_lines or (
-            self.base == self.agent
-            and file.old_mode
-            and file.mode
-            and (_type(file.old_mode) == _type(file.mode))
-        ):
-            return None
-        if LINK in self._modes() and len({_type(mode) for mode in self._modes()}) == 1:
-            return "link"
-        if not file.old_mode:
-            return "creation"
-        if not file.mode:
-            return "deletion"
-        return "type" if _type(file.old_mode) != _type(file.mode) else "binary"
-
-    def _whole_label(self, kind: AspectKind) -> str:
-        if kind == "link":
-            return f"{decode(self.base or b'') or '–'} → {decode(self.agent or b'') or '–'}"
-        names = [_TYPE_NAMES.get(_type(m), m) for m in (self.file.old_mode, self.file.mode) if m]
-        sizes = [len(side) for side in (self.base, self.agent) if side is not None]
-        if kind == "type":
-            return " → ".join(names)
-        return f"{names[-1]}, " + " → ".join(f"{size} bytes" for size in sizes)
-
-    def _mode_changed(self) -> bool:
-        """Return whether the executable bit of a file changed (a new file starts without)."""
-        file = self.file
-        if file.mode not in (FILE, EXECUTABLE) or file.old_mode in (LINK, FOLDER):
-            return False
-        return file.mode != (file.old_mode or FILE)
-
     def _counts(self) -> tuple[int, int]:
         kinds = Counter(change.kind for hunk in self.hunks for change in hunk.changes)
         return kinds["insert"] + kinds["ending"], kinds["delete"] + kinds["ending"]
@@ -393,15 +337,3 @@ class FileReview:
         notes = bom_notes(self.old_lines, self.new_lines) if modified else []
         notes += ending_notes(self.hunks, self.old_lines, self.new_lines)
         return notes if is_utf8(shown) else [*notes, "not UTF-8"]
-
-
-_TYPE_NAMES: Final = {FILE: "file", LINK: "link", FOLDER: "folder"}
-
-
-def _type(mode: str) -> str:
-    """Return a mode without the executable bit."""
-    return FILE if mode == EXECUTABLE else mode
-
-
-def _digest(data: bytes | None) -> str:
-    return "" if data is None else blake3(data).hexdigest()

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 import sys
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from app.cli.review import CANNOT, load_review, shown
+from app.cli.patch_output import put_patch, refuse_terminal
+from app.cli.review import load_review, shown
 from app.client import fleet
 from app.client.session import SessionClient
 from app.errors import EXIT_DECISION, EXIT_DONE, AppError, not_running
@@ -18,7 +18,7 @@ from app.protocol_review import MAX_PATCH
 from app.services.merge_facts import units_in
 from app.wire_text import to_bytes
 from snapshot.decisions import LETTERS
-from snapshot.patch import check_export, export_patch
+from snapshot.patch import export_patch
 
 if TYPE_CHECKING:
     import argparse
@@ -75,18 +75,10 @@ async def fetch_edits(client: SessionClient, changes: Changes) -> dict[tuple[byt
 
 
 def _patch(paths: Paths, session: str, output: Output) -> int:
-    """Write what is accepted as a patch, checked by an independent parser."""
-    if not output.json and sys.stdout.isatty():
-        text = "A patch is exact bytes and may hold control sequences, so it goes to no terminal."
-        raise AppError("usage", text, f"cloche review {session} --export patch > review.patch")
+    """Write what is accepted as a patch. Raises AppError `usage`."""
+    refuse_terminal(output, f"cloche review {session} --export patch > review.patch")
     data, left_out = asyncio.run(_fetch_patch(paths, session))
-    facts = check_export(data)
-    value = {"session": session, **facts._asdict(), "left_out": left_out}
-    value["patch"] = base64.b64encode(data).decode()
-    output.result(value, lambda: output.exact(data))
-    for name in left_out:
-        output.note(f"not in the patch: {name} ({CANNOT})")
-    return EXIT_DONE
+    return put_patch(output, session, data, left_out)
 
 
 async def _fetch_patch(paths: Paths, session: str) -> tuple[bytes, list[str]]:

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import base64
-import sys
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from app.cli.patch_output import put_patch, refuse_terminal
 from app.client import fleet
 from app.client.session import SessionClient
 from app.errors import EXIT_DONE, AppError
 from app.paths import Paths
 from app.wire_text import to_bytes, to_text
 from snapshot.decisions import Uniform
-from snapshot.patch import check_export, export_patch
+from snapshot.patch import export_patch
 from snapshot.review import ChangedFile, FileReview
 from snapshot.rows import RowModel
 from snapshot.safe_text import safe_name
@@ -37,8 +36,6 @@ LETTERS: Final = {
 }
 DECIDED: Final = {"open": " ", "accepted": "✓", "rejected": "✗", "mixed": "◐"}
 WINDOW: Final = 4096
-
-CANNOT: Final = "binary or special: a patch cannot carry it"
 
 
 async def fetch_changes(paths: Paths, session_id: str) -> Changes:
@@ -127,21 +124,10 @@ async def files_at(client: SessionClient, session_id: str, path: str) -> list[Fi
 
 
 def _patch(paths: Paths, session_id: str, path: str, output: Output) -> int:
-    """Write the changes as a patch that `git apply` takes, checked by an independent parser.
-
-    Raises AppError `usage` when it would go to a terminal: it may hold control sequences.
-    """
-    if not output.json and sys.stdout.isatty():
-        text = "A patch is exact bytes and may hold control sequences, so it goes to no terminal."
-        raise AppError("usage", text, f"cloche diff {session_id} --patch > changes.patch")
+    """Write the changes as a patch that `git apply` takes. Raises AppError `usage`."""
+    refuse_terminal(output, f"cloche diff {session_id} --patch > changes.patch")
     data, left_out = asyncio.run(_fetch_patch(paths, session_id, path))
-    facts = check_export(data)
-    value = {"session": session_id, **facts._asdict(), "left_out": left_out}
-    value["patch"] = base64.b64encode(data).decode()
-    output.result(value, lambda: output.exact(data))
-    for name in left_out:
-        output.note(f"not in the patch: {name} ({CANNOT})")
-    return EXIT_DONE
+    return put_patch(output, session_id, data, left_out)
 
 
 async def _fetch_patch(paths: Paths, session_id: str, path: str) -> tuple[bytes, list[str]]:

@@ -19,6 +19,7 @@ import msgspec
 from app.broker import wire
 from app.client.launch import role_command
 from app.errors import AppError
+from app.keeper.children import PAUSE_S, end_child, next_pause, start_child
 from vm.egress.kinds import Entry
 
 if TYPE_CHECKING:
@@ -34,10 +35,8 @@ DOOR: Final = "broker.sock"
 BACKLOG: Final = 128
 READY_S: Final = 60.0
 """A keyring may ask its user first."""
-PAUSE_S: Final = 0.2
 PAUSE_MAX_S: Final = 30.0
-STEADY_S: Final = 10.0
-END_S: Final = 5.0
+"""Between two starts, at the most."""
 
 
 class BrokerKeeper:
@@ -93,8 +92,10 @@ class BrokerKeeper:
             task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await task
-        await self._reap()
-        self._close_door()
+        try:
+            await self._reap()
+        finally:
+            self._close_door()
 
     def cap(self, caps: Caps) -> None:
         """Put other caps in force; requests that wait for them go on, or ask again."""
@@ -146,14 +147,7 @@ class BrokerKeeper:
     async def _spawn(self, control: int) -> None:
         assert self._listener is not None
         numbers = (self._listener.fileno(), control, self._variables)
-        self.process = await asyncio.create_subprocess_exec(
-            *role_command("broker"),
-            *map(str, numbers),
-            stdin=asyncio.subprocess.DEVNULL,
-            pass_fds=numbers,
-            cwd="/",
-            env={"LANG": "C.UTF-8", "LC_ALL": "C.UTF-8"},
-        )
+        self.process = await start_child(role_command("broker"), numbers)
 
     async def _keep(self, reader: asyncio.StreamReader) -> None:
         pause, loop = PAUSE_S, asyncio.get_running_loop()
@@ -164,7 +158,7 @@ class BrokerKeeper:
             self._over(False)
             await self._reap()
             self._fault("The session's credential broker ended and is started again.")
-            pause = PAUSE_S if loop.time() - began > STEADY_S else min(pause * 2, PAUSE_MAX_S)
+            pause = next_pause(pause, loop.time() - began, PAUSE_MAX_S)
             reader = await self._again(pause)
 
     async def _again(self, pause: float) -> asyncio.StreamReader:
@@ -206,14 +200,8 @@ class BrokerKeeper:
         if writer is not None:
             writer.close()
         process, self.process = self.process, None
-        if process is None:
-            return
-        try:
-            async with asyncio.timeout(END_S):
-                await process.wait()
-        except (TimeoutError, asyncio.CancelledError):
-            process.kill()
-            await process.wait()
+        if process is not None:
+            await end_child(process)
 
     def _close_door(self) -> None:
         if self._listener is not None:

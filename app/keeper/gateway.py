@@ -14,6 +14,7 @@ import socket
 from typing import TYPE_CHECKING, Final
 
 from app.gateway import wire
+from app.keeper.children import END_S, PAUSE_S, end_child, next_pause, start_child
 from app.keeper.threads import end_tasks
 from vm.egress.proxy import Proxies
 from vm.egress.questions import TIMEOUT_S, Question
@@ -27,12 +28,8 @@ if TYPE_CHECKING:
 
 NAMES: Final = "names.jsonl"
 """The session's file of names and their addresses, in its folder."""
-PAUSE_S: Final = 0.2
 PAUSE_MAX_S: Final = 5.0
-"""Between two starts; doubled while the gateway does not stay for a while."""
-STEADY_S: Final = 10.0
-"""A gateway that ran this long was well."""
-END_S: Final = 5.0
+"""Between two starts, at the most."""
 
 
 class GatewayKeeper:
@@ -130,7 +127,7 @@ class GatewayKeeper:
             self._asked(())
             if self._ends:
                 return
-            pause = PAUSE_S if loop.time() - began > STEADY_S else min(pause * 2, PAUSE_MAX_S)
+            pause = next_pause(pause, loop.time() - began, PAUSE_MAX_S)
             await asyncio.sleep(pause)
 
     async def _run(self) -> None:
@@ -155,15 +152,7 @@ class GatewayKeeper:
 
     async def _spawn(self, link: int, names: int, control: int) -> None:
         numbers = (link, names, control)
-        self.process = await asyncio.create_subprocess_exec(
-            *self._argv,
-            *map(str, numbers),
-            str(self._timeout_s),
-            stdin=asyncio.subprocess.DEVNULL,
-            pass_fds=numbers,
-            cwd="/",
-            env={"LANG": "C.UTF-8", "LC_ALL": "C.UTF-8"},
-        )
+        self.process = await start_child(self._argv, numbers, str(self._timeout_s))
 
     async def _listen(self, ours: socket.socket) -> None:
         reader, writer = await asyncio.open_connection(sock=ours, limit=wire.MAX_LINE)
@@ -192,12 +181,7 @@ class GatewayKeeper:
         process, self.process = self.process, None
         if process is None:
             return
-        try:
-            async with asyncio.timeout(END_S):
-                await process.wait()
-        except TimeoutError:
-            process.kill()
-            await process.wait()
+        await end_child(process)
         if process.returncode:
             self._fault(f"The session's network gateway ended with {process.returncode}.")
 
