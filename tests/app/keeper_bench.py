@@ -20,7 +20,7 @@ from vm.machine.bulk import Fetched, GuestError, Listing
 from vm.machine.entries import UpperEntry, UpperKind
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Generator, Mapping
     from pathlib import Path
 
     from app.keeper.links import Links
@@ -162,7 +162,7 @@ class Bench:
 @contextlib.contextmanager
 def bench_of(
     root: Path, files: Mapping[str, str | bytes], quota: int = DEFAULT_QUOTA
-) -> Iterator[Bench]:
+) -> Generator[Bench]:
     """Make a workspace of these files and its session below `root`."""
     workspace, folder = root / "project", root / "session"
     for name, content in files.items():
