@@ -21,6 +21,7 @@ from app.ui.asking import Asking
 from app.ui.egress_screen import EgressScreen
 from app.ui.ending import ended_by_signals
 from app.ui.failures import told
+from app.ui.fleet_facts import newly_paused
 from app.ui.fleet_screen import FleetScreen
 from app.ui.help_screen import HelpScreen
 from app.ui.housekeeping import Housekeeping
@@ -190,7 +191,10 @@ class ClocheApp(App[None], inherit_bindings=False):
         gone = {info.id for info in self.sessions} - {info.id for info in message.sessions}
         for session_id in gone:
             self.terminals.forget(session_id)
+        paused = newly_paused(self.sessions, message.sessions)
         self.sessions = tuple(message.sessions)
+        if paused is not None:
+            self.say(*paused, "warning")
         self.sessions_changed.publish(self.sessions)
         self.asks.take(self.sessions)
 

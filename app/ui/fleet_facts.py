@@ -12,7 +12,7 @@ from widgets.session_rail import Heading, Need, RailItem, SessionRow
 from widgets.top_bar import TopBarValue
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from app.protocol import SessionInfo
     from themes.glyphs import Glyphs
@@ -126,6 +126,8 @@ def needs_of(infos: Sequence[SessionInfo], glyphs: Glyphs) -> list[Need]:
             word = "waits for an answer" if info.agent_state == "waiting" else "does not move on"
             sign = str(getattr(glyphs, info.agent_state))
             waiting.append(Need(info.id, info.agent_state, sign, f"{name} {word}"))
+        elif info.state == "paused":
+            broken.append(Need(info.id, "paused", glyphs.paused, f"{name} stands still"))
         elif shown_state(info) == "failed" and not to_review(info):
             broken.append(Need(info.id, "failed", glyphs.failed, f"{name} {info.state}"))
         elif to_review(info):
@@ -133,6 +135,18 @@ def needs_of(infos: Sequence[SessionInfo], glyphs: Glyphs) -> list[Need]:
             text = f"{name}: {info.open_units} {noun} to review"
             review.append(Need(info.id, "done", glyphs.done, text))
     return [*waiting, *asks, *broken, *review]
+
+
+def newly_paused(
+    before: Iterable[SessionInfo], after: Iterable[SessionInfo]
+) -> tuple[str, str] | None:
+    """Return sentence and next step of the first session that stands still since the last look."""
+    known = {info.id for info in before if info.state == "paused"}
+    for info in after:
+        if info.state == "paused" and info.message and info.id not in known:
+            name = safe_name(info.name or info.id).text
+            return f"{name}: {safe_name(info.message).text}", safe_name(info.hint).text
+    return None
 
 
 def _ask(info: SessionInfo, name: str, glyphs: Glyphs) -> Need:

@@ -11,6 +11,7 @@ from app.ui.failures import command_of
 from app.ui.fleet_facts import (
     age,
     needs_of,
+    newly_paused,
     ordered,
     rail_items,
     row_of,
@@ -18,6 +19,7 @@ from app.ui.fleet_facts import (
 from app.ui.keys import key_groups
 from app.ui.review_facts import next_open, progress_of, safe_to_accept, with_decisions
 from app.ui.review_lines import file_facts
+from snapshot.safe_text import safe_name
 from tests.doubles.keeper import session_info
 from themes.glyphs import UNICODE
 
@@ -75,9 +77,21 @@ def test_needs_are_ordered_by_urgency() -> None:
         session_info("w", "w", "demo", agent_state="waiting"),
         session_info("s", "s", "demo", agent_state="stalled"),
         session_info("ok", "ok", "demo"),
+        session_info("p", "p", "demo", "paused", counts=(1, 1, 0)),
     ]
-    assert [need.key for need in needs_of(infos, UNICODE)] == ["w", "s", "f", "r"]
+    assert [need.key for need in needs_of(infos, UNICODE)] == ["w", "s", "f", "p", "r"]
     assert needs_of(infos[:1], UNICODE)[0].text == "r: 2 hunks to review"
+
+
+def test_a_session_that_begins_to_stand_still_says_so_once() -> None:
+    told = msgspec.structs.replace(
+        session_info("p", "p", "demo", "paused"), message="The disk\x1b is full.", hint="df -h"
+    )
+    runs = session_info("p", "p", "demo")
+    assert newly_paused([runs], [told]) == ("p: " + safe_name(told.message).text, "df -h")
+    assert newly_paused([], [told]) is not None
+    assert newly_paused([told], [told]) is None
+    assert newly_paused([told], [runs]) is None
 
 
 @given(st.text(max_size=60), st.text(max_size=60))
