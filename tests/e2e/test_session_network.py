@@ -25,6 +25,8 @@ import pytest
 from app.client.session import SessionClient
 from tests.e2e.private_net import ANSWER, THERE
 from tests.e2e.sessions import Answer, World, store_of
+from tests.e2e.test_workstation import press_until
+from tests.e2e.tmux import TmuxTerminal
 from vm.egress.ledger import NAME, read_entries
 
 if TYPE_CHECKING:
@@ -248,3 +250,22 @@ def test_what_nobody_answers_is_refused_in_words(lab: Lab) -> None:
     said: dict[str, Any] = json.loads(done.stdout[:-3])
     assert (said["code"], said["retry"]) == ("no-answer", False)
     assert lab.entry(lambda one: one.host == "nobody.example" and one.code == "no-answer")
+
+
+def test_a_person_at_a_terminal_answers_in_the_strip(lab: Lab, tmp_path: Path) -> None:
+    lab.unanswered.end()  # so that the strip has one question
+    # entering the namespace leads to the root folder
+    place = ["env", f"--chdir={lab.folder / 'project'}"]
+    argv = [*lab.world.prefix, *place, *lab.world.words()]
+    with TmuxTerminal(tmp_path, argv, lab.world.environment, 80, 24, tmp_path) as terminal:
+        terminal.until("enter into its screen", 90)
+        press_until(terminal, "Enter", "keys go to")
+        terminal.type(f"{CURL} http://strip.example/")
+        terminal.keys("Enter")
+        terminal.until("wants strip.example:80", WAIT_S)
+        terminal.keys("C-g")
+        terminal.keys("e")
+        terminal.until("keys answer the question")
+        press_until(terminal, "s", "allow strip.example:80 in this session")
+        terminal.until(ANSWER.decode().split()[0], WAIT_S)
+    assert lab.opened("strip.example").origin == "answered: session"
