@@ -157,7 +157,7 @@ REVIEW_BINDINGS: list[BindingType] = [
         "slash",
         "find",
         "find",
-        tooltip="Find a text in all files; in the list: filter it",
+        tooltip="Find a text in the file that shows; in the list: filter it",
         id="review.find",
     ),
     Binding("D", "reject_file", "drop file", tooltip="Reject the file", id="review.drop-file"),

@@ -227,5 +227,5 @@ class ReviewScreen(ReviewConflicts):
             self.pane.set_find("")
 
     def go_to_found(self, direction: int) -> None:
-        """Go to another place of the text, on into other files."""
+        """Go to another place of the text in the file that shows."""
         self.pane.find_next(direction)
