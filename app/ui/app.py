@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from textual import events, on, work
 from textual.app import App, SystemCommand
@@ -133,6 +133,18 @@ class ClocheApp(App[None], inherit_bindings=False):
     def get_default_screen(self) -> Screen[None]:
         """Begin with the fleet."""
         return FleetScreen(self.glyphs)
+
+    @property
+    def _background_screens(self) -> list[Screen[Any]]:
+        """The screens that may show through the top one: none where that is opaque.
+
+        Textual looks at the screens below alone, so whatever moves in the fleet would draw all of
+        the screen that covers it again.
+        """
+        stack = self.screen_stack
+        if stack and stack[-1].styles.background.a == 1:
+            return []
+        return super()._background_screens  # pyright: ignore[reportUnknownMemberType]
 
     def on_mount(self) -> None:
         """Begin to follow the sessions."""
