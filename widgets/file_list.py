@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
@@ -150,11 +151,22 @@ class FileList(LineList[FileRow]):
 
     def set_items(self, items: Sequence[FileRow]) -> None:
         """Show other files."""
+        if len(items) == len(self.items) and all(map(operator.is_, items, self.items)):
+            return
         added = max((item.added for item in items if not item.folder), default=0)
         removed = max((item.removed for item in items if not item.folder), default=0)
         widths = [len(str(count)) + 1 if count else 0 for count in (added, removed)]
         self.count_widths = (widths[0], widths[1])
         super().set_items(items)
+
+    def forget_items(self) -> None:
+        """Keep what is drawn: a drawn row is found by all that it depends on."""
+        self.refresh()
+
+    def row_key(self, row: int) -> object:
+        """Name all that a row's look depends on."""
+        item, selected = self.items[row], row == self.cursor
+        return (item, selected, self.has_focus, self.count_widths)
 
     def draw_item(self, item: FileRow, line: int, width: int, *, selected: bool) -> Strip:
         """Draw one file."""

@@ -112,6 +112,10 @@ class LineList(LineView, Generic[Item], can_focus=True):
         if self.cursor < 0:
             self.cursor = self._nearest(max(0, min(position, len(self.items) - 1)))
         self.set_row_count(len(self._rows))
+        self.forget_items()
+
+    def forget_items(self) -> None:
+        """Draw other items than before."""
         self.redraw()
 
     def _position_of(self, key: str | None) -> int:

@@ -9,7 +9,6 @@ import msgspec
 
 from app.protocol import HunkInfo
 from app.services.documents import key_of
-from snapshot.safe_text import safe_name
 from widgets.file_list import FileRow
 
 if TYPE_CHECKING:
@@ -27,16 +26,11 @@ LETTERS = {
 }
 
 
-def file_row(
-    change: FileChange, conflicts: Sequence[str] = (), above: str = "", depth: int = 0
-) -> FileRow:
-    """Return the list's row for a changed file below the folder `above`.
-
-    `conflicts` are paths that no merge can write.
-    """
+def file_row(change: FileChange, label: str, depth: int, *, conflict: bool) -> FileRow:
+    """Return the list's row for a changed file; no merge can write what is in `conflict`."""
     return FileRow(
         key=change.path,
-        path=safe_name(change.path[len(above) :]).text,
+        path=label,
         decision=change.decision,
         letter=LETTERS[change.kind],
         added=change.added,
@@ -46,7 +40,7 @@ def file_row(
         drift=change.drift and not change.merged,
         note=bool(change.note),
         merged=change.merged,
-        conflict=change.path in conflicts,
+        conflict=conflict,
         viewed=change.viewed,
         depth=depth,
     )
@@ -177,6 +171,9 @@ def with_decisions(shown: Changes, newer: Changes) -> Changes:
     for file in shown.files:
         hunks = [_redecided(h, known.get((file.path, h.id), h)) for h in file.hunks]
         now = whole.get(file.path, file)
+        if now is file or _said_alike(file, now, hunks):
+            files.append(file)  # the same value, so that nothing about it is drawn anew
+            continue
         said = {"decision": now.decision, "merged": now.merged, "viewed": now.viewed}
         files.append(msgspec.structs.replace(file, hunks=tuple(hunks), **said))
     return msgspec.structs.replace(
@@ -187,5 +184,15 @@ def with_decisions(shown: Changes, newer: Changes) -> Changes:
     )
 
 
+def _said_alike(file: FileChange, now: FileChange, hunks: Sequence[HunkInfo]) -> bool:
+    """Tell whether nothing was decided about a file since."""
+    before = (file.decision, file.merged, file.viewed)
+    return before == (now.decision, now.merged, now.viewed) and all(
+        one is other for one, other in zip(hunks, file.hunks, strict=True)
+    )
+
+
 def _redecided(unit: HunkInfo, newer: HunkInfo) -> HunkInfo:
+    if (unit.decision, unit.marks) == (newer.decision, newer.marks):
+        return unit
     return msgspec.structs.replace(unit, decision=newer.decision, marks=newer.marks)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from app.ui.review_facts import file_row, is_decided, is_open
+from app.ui.review_facts import is_open
 from snapshot.safe_text import safe_name
-from widgets.file_list import FileRow
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
@@ -68,11 +67,20 @@ def _sort_key(path: str) -> list[tuple[bool, str]]:
 def _by_folder(files: Iterable[FileChange]) -> list[FileChange]:
     """Put the files of a folder together, each where its folder came first."""
     places: dict[str, int] = {}
-    keyed: list[tuple[list[int], FileChange]] = []
+    chains: dict[str, tuple[int, ...]] = {"": ()}
+
+    def chain(folder: str) -> tuple[int, ...]:
+        """Return the places of a folder and of all above it."""
+        known = chains.get(folder)
+        if known is None:
+            above = chain(folder.rpartition("/")[0])
+            known = chains[folder] = (*above, places.setdefault(folder, len(places)))
+        return known
+
+    keyed: list[tuple[tuple[int, ...], FileChange]] = []
     for file in files:
-        parts = file.path.split("/")
-        above = ["/".join(parts[: n + 1]) for n in range(len(parts))]
-        keyed.append(([places.setdefault(part, len(places)) for part in above], file))
+        above = chain(file.path.rpartition("/")[0])
+        keyed.append(((*above, places.setdefault(file.path, len(places))), file))
     return [file for _, file in sorted(keyed, key=lambda pair: pair[0])]
 
 
@@ -86,95 +94,84 @@ class Shape:
     conflicts: tuple[str, ...] = ()
 
 
-def tree_rows(files: Sequence[FileChange], shape: Shape) -> list[FileRow]:
-    """Return the rows of ordered files: everything, risky ones, folders with files, generated."""
-    if not files:
-        return []
-    rows = [folder_row(ALL, "all files", files, 0)]
+class Entry(NamedTuple):
+    """Where a row stands and which of the ordered files it is about; nothing of their state."""
+
+    key: str
+    label: str
+    """What the row is called; safe to print."""
+    depth: int
+    start: int
+    stop: int
+    folder: bool
+    closed: bool = False
+
+
+def outline(files: Sequence[FileChange], shape: Shape) -> list[Entry]:
+    """Return the rows' places: everything, risky files, folders with files, generated files."""
+    count = len(files)
+    tree = _Outline([file.path for file in files], shape.closed)
+    whole = Entry(ALL, "all files", 0, 0, count, folder=True)
     if shape.order == "largest first":
-        return [*rows, *(file_row(file, shape.conflicts) for file in files)]
+        return [whole, *tree.flat(0, count)]
     if shape.order == "by path":
-        return [*rows, *_Tree(files, shape).rows()]
-    ranked: dict[int, list[FileChange]] = {0: [], 1: [], 2: []}
-    for file in files:
-        ranked[rank_of(file)].append(file)
-    rows += [file_row(file, shape.conflicts) for file in ranked[0]]
-    rows += _Tree(ranked[1], shape).rows()
-    return rows + [file_row(file, shape.conflicts) for file in ranked[2]]
+        return [whole, *tree.level(0, count)]
+    ranks = [rank_of(file) for file in files]
+    first, last = ranks.count(0), count - ranks.count(2)
+    return [whole, *tree.flat(0, first), *tree.level(first, last), *tree.flat(last, count)]
 
 
-class _Tree:
-    """Makes rows of files that stand folder by folder."""
+class _Outline:
+    """Finds folders in ordered paths, in which those of one folder are neighbours."""
 
-    def __init__(self, files: Sequence[FileChange], shape: Shape) -> None:
-        self._files = files
-        self._shape = shape
+    def __init__(self, paths: Sequence[str], closed: frozenset[str]) -> None:
+        self._paths = paths
+        self._closed = closed
 
-    def rows(self) -> list[FileRow]:
-        """Return all rows."""
-        return self._level(self._files, "", 0)
+    def flat(self, start: int, stop: int) -> list[Entry]:
+        """Return files without their folders."""
+        return [self._file(at, 0, 0) for at in range(start, stop)]
 
-    def _level(self, files: Sequence[FileChange], above: str, depth: int) -> list[FileRow]:
-        rows: list[FileRow] = []
-        for name, inside in _runs(files, lambda file: file.path[len(above) :].partition("/")):
-            if not name:
-                shown = [file_row(file, self._shape.conflicts, above, depth) for file in inside]
-                rows += shown
+    def _file(self, at: int, above: int, depth: int) -> Entry:
+        path = self._paths[at]
+        return Entry(path, safe_name(path[above:]).text, depth, at, at + 1, folder=False)
+
+    def level(self, start: int, stop: int, above: int = 0, depth: int = 0) -> list[Entry]:
+        """Return the files of a folder and what is below it; `above` is the length of its name."""
+        entries: list[Entry] = []
+        at = start
+        while at < stop:
+            slash = self._paths[at].find("/", above)
+            if slash < 0:
+                entries.append(self._file(at, above, depth))
+                at += 1
                 continue
-            folder = _joined(f"{above}{name}/", inside)
-            is_closed = folder in self._shape.closed
-            label = safe_name(folder[len(above) :]).text
-            rows.append(folder_row(folder, label, inside, depth, closed=is_closed))
-            if not is_closed:
-                rows += self._level(inside, folder, depth + 1)
-        return rows
+            end = self._end(at, stop, slash + 1)
+            folder = self._joined(at, end, slash + 1)
+            closed = folder in self._closed
+            label = safe_name(folder[above:]).text
+            entries.append(Entry(folder, label, depth, at, end, folder=True, closed=closed))
+            if not closed:
+                entries += self.level(at, end, len(folder), depth + 1)
+            at = end
+        return entries
 
+    def _end(self, at: int, stop: int, length: int) -> int:
+        """Return where the neighbours in the folder of a path end."""
+        folder = self._paths[at][:length]
+        end = at + 1
+        while end < stop and self._paths[end].startswith(folder):
+            end += 1
+        return end
 
-def _runs(
-    files: Sequence[FileChange], parts: Callable[[FileChange], tuple[str, str, str]]
-) -> list[tuple[str, list[FileChange]]]:
-    """Return neighbours of one folder together; files of the level itself under an empty name."""
-    runs: list[tuple[str, list[FileChange]]] = []
-    for file in files:
-        name, slash, _ = parts(file)
-        folder = name if slash else ""
-        if runs and runs[-1][0] == folder:
-            runs[-1][1].append(file)
-        else:
-            runs.append((folder, [file]))
-    return runs
-
-
-def _joined(folder: str, files: Sequence[FileChange]) -> str:
-    """Go down as long as there is one folder and nothing else."""
-    while True:
-        name, slash, _ = files[0].path[len(folder) :].partition("/")
-        deeper = f"{folder}{name}/"
-        if not slash or not all(file.path.startswith(deeper) for file in files):
-            return folder
-        folder = deeper
-
-
-def folder_row(
-    key: str, label: str, files: Sequence[FileChange], depth: int, *, closed: bool = False
-) -> FileRow:
-    """Return the row of a folder with what its files add up to."""
-    mergeable = [file for file in files if not file.note]
-    decisions = {file.decision for file in mergeable}
-    decision = decisions.pop() if len(decisions) == 1 else "mixed" if decisions else "open"
-    return FileRow(
-        key=key,
-        path=label,
-        decision=decision,
-        added=sum(file.added for file in files),
-        removed=sum(file.removed for file in files),
-        risky=any(file.risk for file in files),
-        depth=depth,
-        folder=True,
-        closed=closed,
-        done=sum(is_decided(file) for file in mergeable),
-        total=len(mergeable),
-    )
+    def _joined(self, at: int, end: int, length: int) -> str:
+        """Go down as long as there is one folder and nothing else."""
+        path = self._paths[at]
+        while True:
+            slash = path.find("/", length)
+            if slash < 0 or self._end(at, end, slash + 1) < end:
+                return path[:length]
+            length = slash + 1
 
 
 def files_under(files: Iterable[FileChange], key: str) -> list[FileChange]:

@@ -18,7 +18,7 @@ from app.ui.messages import (
     TaskFailed,
     WorkspaceMoved,
 )
-from app.ui.review_facts import news, progress_of, refreshed, with_decisions
+from app.ui.review_facts import news, refreshed, with_decisions
 from app.ui.review_lines import file_facts, head_facts, unit_facts
 from app.ui.review_list import ReviewList
 from app.wire_text import text_path
@@ -154,7 +154,7 @@ class ReviewView(ReviewList):
 
     def show_head(self) -> None:
         """Show whose changes these are and how far the review is."""
-        progress = None if self.changes is None else progress_of(self.changes)
+        progress = self.progress
         left, right = head_facts(
             self.info,
             progress,

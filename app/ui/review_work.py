@@ -23,9 +23,10 @@ from app.ui.messages import (
     TaskFailed,
     WorkspaceMoved,
 )
-from app.ui.review_facts import units_of
+from app.ui.review_facts import progress_of, units_of
 from app.ui.review_merge import MergeKeys
-from app.ui.review_tree import FILE_ORDERS, in_order
+from app.ui.review_rows import KeptRows, with_known
+from app.ui.review_tree import FILE_ORDERS
 from widgets.diff_pane import DiffPane
 from widgets.file_list import FileList
 
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from app.protocol_review import Comment
     from app.services.documents import LoadedFile
     from app.services.ports import SessionPort
+    from app.ui.review_facts import Progress
     from themes.glyphs import Glyphs
     from widgets.diff_model import Layout, Side
 
@@ -59,6 +61,8 @@ class ReviewWork(MergeKeys):
         self.by_path: dict[str, FileChange] = {}
         self.path = ""
         self.order = FILE_ORDERS[0]
+        self.kept_rows = KeptRows()
+        self._progress: tuple[tuple[FileChange, ...], Progress] | None = None
         self.layout_choice: Layout | None = None
         self.kept: dict[str, LoadedFile] = {}
         self.goal: int | None = None
@@ -97,9 +101,19 @@ class ReviewWork(MergeKeys):
 
     def keep(self, changes: Changes) -> None:
         """Keep the changes, with the files in the order of the list."""
-        self.changes = changes
-        self.shown_files = in_order(changes.files, self.order)
+        self.changes = with_known(changes, self.by_path)
+        self.shown_files = self.kept_rows.ordered(self.changes.files, self.order)
         self.by_path = {file.path: file for file in self.shown_files}
+
+    @property
+    def progress(self) -> Progress | None:
+        """How far the review is; counted once for each state of it."""
+        changes = self.changes
+        if changes is None:
+            return None
+        if self._progress is None or self._progress[0] is not changes.files:
+            self._progress = (changes.files, progress_of(changes))
+        return self._progress[1]
 
     @property
     def units(self) -> list[HunkInfo]:

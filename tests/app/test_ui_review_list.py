@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.protocol import FileChange
-from app.ui.review_tree import ALL, FILE_ORDERS, Shape, files_under, in_order, tree_rows
+from app.protocol import Changes, FileChange
+from app.ui.review_rows import KeptRows, tree_rows, with_known
+from app.ui.review_tree import ALL, FILE_ORDERS, Shape, files_under, in_order
 from tests.doubles.keeper import FakeFile
 from tests.doubles.pilots import settle, until
 from tests.doubles.reviews import TOKENIZER, Review, opened_review
@@ -61,6 +63,65 @@ def test_folders_with_one_child_are_joined_and_generated_files_come_last() -> No
         ("z.py", "z.py", 0),
         ("uv.lock", "uv.lock", 0),
     ]
+
+
+CHANGE = st.builds(
+    FileChange,
+    path=NAMES.map(lambda path: f"{path}.x"),
+    kind=st.just("modified"),
+    added=st.integers(0, 3),
+    risk=st.sampled_from(["", "runs"]),
+    note=st.sampled_from(["", "", "a socket"]),
+    decision=st.sampled_from(["open", "accepted", "rejected", "mixed"]),
+    viewed=st.booleans(),
+)
+STATES = st.lists(st.lists(CHANGE, max_size=8, unique_by=lambda file: file.path), max_size=4)
+
+
+@given(states=STATES, order=st.sampled_from(FILE_ORDERS), closed=st.sampled_from(["", "a/"]))
+def test_rows_that_are_kept_are_those_that_would_be_made_anew(
+    states: list[list[FileChange]], order: str, closed: str
+) -> None:
+    kept = KeptRows()
+    for state in states:
+        conflicts = tuple(file.path for file in state[:1])
+        shape = Shape(order, frozenset((closed,)), conflicts)
+        ordered = kept.ordered(state, order)
+        assert ordered == in_order(state, order)
+        assert kept.rows(ordered, shape) == tree_rows(ordered, shape)
+
+
+@given(state=st.lists(CHANGE, min_size=1, max_size=8, unique_by=lambda file: file.path))
+def test_a_folder_adds_up_its_files(state: list[FileChange]) -> None:
+    for row in tree_rows(in_order(state, "by path"), Shape("by path")):
+        if row.folder:
+            files = files_under(state, row.key)
+            mergeable = [file for file in files if not file.note]
+            decisions = {file.decision for file in mergeable} or {"open"}
+            assert row.decision == ("mixed" if len(decisions) > 1 else decisions.pop())
+            assert row.added == sum(file.added for file in files)
+            assert row.risky == any(file.risk for file in files)
+            assert row.total == len(mergeable)
+            assert row.done == sum(file.decision != "open" for file in mergeable)
+
+
+def test_a_decision_about_one_file_keeps_the_rows_of_the_others() -> None:
+    files = [FileChange(f"d/{n}", "modified") for n in range(9)]
+    kept = KeptRows()
+    before = kept.rows(kept.ordered(files, "by path"), Shape("by path"))
+    files[4] = msgspec.structs.replace(files[4], decision="accepted")
+    after = kept.rows(kept.ordered(files, "by path"), Shape("by path"))
+    rows = zip(before, after, strict=True)
+    assert [new.key for old, new in rows if old is not new] == [ALL, "d/", "d/4"]
+
+
+def test_what_is_as_it_was_is_the_value_that_was_known() -> None:
+    known = {n: FileChange(n, "modified") for n in "ab"}
+    told = Changes("s", 1, (FileChange("a", "modified"), FileChange("b", "modified", viewed=True)))
+    files = with_known(told, known).files
+    assert files == told.files
+    assert files[0] is known["a"]
+    assert files[1] is told.files[1]
 
 
 async def test_folders_close_and_open_by_keys_and_by_mouse(review: Review) -> None:
