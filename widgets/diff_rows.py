@@ -10,7 +10,10 @@ from widgets.lines import LineView
 
 if TYPE_CHECKING:
     from themes.glyphs import Glyphs
-    from widgets.diff_model import DiffDocument, DiffRow, Layout
+    from widgets.diff_model import DiffDocument, DiffRow, DiffRows, Layout
+
+CACHED_ROWS = 4000
+"""How many rows of the model are kept: drawing one asks for it several times."""
 
 
 class DiffRowsView(LineView):
@@ -29,6 +32,8 @@ class DiffRowsView(LineView):
         self.side_scroll = 0
         self._heights: Heights | None = None
         self._heights_width = 0
+        self._known: dict[int, DiffRow] = {}
+        self._known_of: DiffRows | None = None
 
     # Rows: aspects, then notes, then the rows of the model
 
@@ -71,8 +76,16 @@ class DiffRowsView(LineView):
         index = row - self.head
         if self.document is None or index < 0:
             return None
-        found = self.document.rows.rows(index, index + 1)
-        return found[0] if found else None
+        rows = self.document.rows
+        if self._known_of is not rows or len(self._known) >= CACHED_ROWS:
+            self._known_of, self._known = rows, {}
+        known = self._known.get(index)
+        if known is None:
+            found = rows.rows(index, index + 1)
+            if not found:
+                return None
+            known = self._known[index] = found[0]
+        return known
 
     def measure_again(self) -> None:
         """Forget how many lines rows take."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from rich.segment import Segment
@@ -24,6 +24,10 @@ class Overview:
 
     cells: tuple[str, ...]
     total: int
+    drawn: dict[tuple[int, int], Sequence[Segment]] = field(
+        default_factory=dict[tuple[int, int], "Sequence[Segment]"], compare=False
+    )
+    """The column for each part that was in sight."""
 
     @classmethod
     def of(cls, pane: DiffSheet) -> Overview:
@@ -45,9 +49,16 @@ class Overview:
 
     def column(self, pane: DiffSheet, top: int) -> Sequence[Segment]:
         """Return one segment a line, with the visible part on another background."""
-        height, paint, glyphs = pane.size.height, pane.paint, pane.glyphs
+        height = pane.size.height
         start = top * height // self.total
         end = max(start + 1, -(-(top + height) * height // self.total))
+        found = self.drawn.get((start, end))
+        if found is None:
+            found = self.drawn[start, end] = self._draw(pane, start, end)
+        return found
+
+    def _draw(self, pane: DiffSheet, start: int, end: int) -> Sequence[Segment]:
+        height, paint, glyphs = pane.size.height, pane.paint, pane.glyphs
         segments: list[Segment] = []
         for y, decision in enumerate(self.cells):
             on = "raised" if start <= y < end and self.total > height else "surface"

@@ -11,10 +11,12 @@ from textual.strip import Strip
 from widgets.diff_choice import DiffChoice
 from widgets.diff_draw import RowPainter, RowState
 from widgets.diff_ruler import Overview
+from widgets.lines import CACHED_STRIPS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from rich.segment import Segment
     from textual.geometry import Region
     from textual.theme import Theme
 
@@ -29,6 +31,7 @@ class DiffSheet(DiffChoice):
         super().__init__(glyphs=glyphs, id=id)
         self._painter: RowPainter | None = None
         self._overview: Overview | None = None
+        self._joined: dict[tuple[int, Segment], tuple[Strip, Strip]] = {}
 
     # What to show
 
@@ -154,14 +157,27 @@ class DiffSheet(DiffChoice):
         column = self.overview.column(self, top)
         strips: list[Strip] = []
         for y in crop.line_range:
-            strip = self.row_strip(top + y)
-            if strip.cell_length >= width:
-                strip = strip.crop(0, width - 1)
-            strips.append(Strip([*strip, column[y]], width))
+            strips.append(self._with_overview(self.row_strip(top + y), column[y], width))
         if crop.column_span != (0, width):
             start, end = crop.column_span
             strips = [strip.crop(start, end) for strip in strips]
         return strips
+
+    def _with_overview(self, strip: Strip, cell: Segment, width: int) -> Strip:
+        """Return a row with its cell of the overview; the same strip as long as both are the same.
+
+        Textual keeps what it cut out of a strip, and how it is written, with the strip.
+        """
+        known = self._joined.get((id(strip), cell))
+        if known is not None and known[0] is strip:
+            return known[1]
+        room = width - 1
+        cut = strip.crop(0, room) if strip.cell_length > room else strip
+        joined = Strip([*cut, cell], width)
+        if len(self._joined) >= CACHED_STRIPS:
+            self._joined.clear()
+        self._joined[id(strip), cell] = (strip, joined)
+        return joined
 
     def _look_at(self, top: int) -> None:
         """Measure what shows, so that no line of it is missing at the end."""

@@ -17,7 +17,11 @@ from themes.glyphs import UNICODE, Glyphs
 from widgets.paint import Paint
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from textual.app import App
+    from textual.color import Color
+    from textual.filter import LineFilter
     from textual.geometry import Region
     from textual.theme import Theme
 
@@ -45,6 +49,7 @@ class LineView(ScrollView, can_focus=False):
         self.row_count = 0
         self._paint: Paint | None = None
         self._strips: dict[object, Strip] = {}
+        self._ground: tuple[Sequence[LineFilter], Color] | None = None
 
     @property
     def host(self) -> App[object]:
@@ -69,6 +74,7 @@ class LineView(ScrollView, can_focus=False):
     def redraw(self) -> None:
         """Forget every drawn row and draw again."""
         self._strips.clear()
+        self._ground = None
         self.refresh()
 
     def set_row_count(self, count: int) -> None:
@@ -110,8 +116,10 @@ class LineView(ScrollView, can_focus=False):
 
     def filtered(self, strip: Strip) -> Strip:
         """Apply the application's colour filters."""
-        background = self.background_colors[1]
-        for line_filter in self.get_line_filters():
+        if self._ground is None:  # both walk the tree of widgets: not for every strip
+            self._ground = (self.get_line_filters(), self.background_colors[1])
+        filters, background = self._ground
+        for line_filter in filters:
             strip = strip.apply_filter(line_filter, background)
         return strip
 
