@@ -144,7 +144,7 @@ class ClocheApp(App[None], inherit_bindings=False):
         stack = self.screen_stack
         if stack and stack[-1].styles.background.a == 1:
             return []
-        return super()._background_screens  # pyright: ignore[reportUnknownMemberType]
+        return super()._background_screens  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
 
     def on_mount(self) -> None:
         """Begin to follow the sessions."""
