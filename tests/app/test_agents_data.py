@@ -132,4 +132,6 @@ def test_inspect_shows_references_and_never_values(
     assert run(["agents", "inspect", "claud-code", "--json"]) != 0
     said = capsys.readouterr().out
     assert '"code": "not-found"' in said
-    assert "hermes" in said
+    assert "cloche run claude-code" in said
+    assert run(["agents", "inspect", "zzz", "--json"]) != 0
+    assert "cloche agents list" in capsys.readouterr().out
