@@ -27,7 +27,10 @@ class MergeFacts:
     """All texts are safe to print."""
 
     written: tuple[str, ...] = ()
+    """Those that are risky in front."""
     conflicts: tuple[str, ...] = ()
+    reasons: dict[str, str] = field(default_factory=dict[str, str])
+    """Why a path is in conflict, where the keeper says more than that."""
     skipped: tuple[tuple[str, str], ...] = ()
     notices: tuple[str, ...] = ()
     risky: dict[str, str] = field(default_factory=dict[str, str])
@@ -60,9 +63,11 @@ def merge_facts(changes: Changes, report: MergeReport) -> MergeFacts:
     """Join what was decided with what the keeper says."""
     by_path: dict[str, FileChange] = {file.path: file for file in changes.files}
     risky = {path: by_path[path].risk for path in report.written if path in by_path}
+    in_rank = sorted(report.written, key=lambda path: not risky.get(path))
     return MergeFacts(
-        written=tuple(safe_name(path).text for path in report.written),
+        written=tuple(safe_name(path).text for path in in_rank),
         conflicts=tuple(safe_name(path).text for path in report.conflicts),
+        reasons={safe_name(s.path).text: safe_name(s.reason).text for s in report.reasons},
         skipped=tuple((safe_name(s.path).text, safe_name(s.reason).text) for s in report.skipped),
         notices=tuple(safe_name(notice).text for notice in report.notices),
         risky={safe_name(path).text: safe_name(why).text for path, why in risky.items() if why},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from textual import on
 from textual.binding import Binding, BindingType
@@ -108,13 +108,20 @@ def key_line(keys: Sequence[tuple[str, str]]) -> Content:
     return Content.assemble(*parts)
 
 
-class MergeDialog(ModalScreen[bool]):
-    """What a merge would write; `y` writes it."""
+MergeAnswer = Literal["write", "conflicts"]
+"""What the user wants after the summary of a merge."""
+
+
+class MergeDialog(ModalScreen[MergeAnswer]):
+    """What a merge would write; `y` writes it, `C` goes to the conflicts."""
 
     VERTICAL_BREAKPOINTS = LOW
     BINDING_GROUP_TITLE = "Merge"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("y", "write", "write", id="merge.write", tooltip="Write it into the workspace"),
+        Binding(
+            "C", "conflicts", "conflicts", id="merge.conflicts", tooltip="Solve the conflicts first"
+        ),
         Binding("escape,q", "cancel", "back", id="merge.cancel"),
     ]
 
@@ -126,7 +133,9 @@ class MergeDialog(ModalScreen[bool]):
     def compose(self) -> ComposeResult:
         """Yield the numbers and the paths behind them."""
         facts = self.facts
-        keys = [("y", "write it"), ("esc", "back")] if facts.written else [("esc", "back")]
+        keys = [("y", "write it")] if facts.written else []
+        keys += [("C", "solve the conflicts")] if facts.conflicts else []
+        keys.append(("esc", "back"))
         with Vertical(classes="dialog"):
             yield Static("Merge into the workspace", classes="dialog-title", markup=False)
             yield Static(facts_text(facts, self.glyphs), classes="facts")
@@ -137,11 +146,16 @@ class MergeDialog(ModalScreen[bool]):
     def action_write(self) -> None:
         """Write, where there is something to write."""
         if self.facts.written:
-            self.dismiss(True)
+            self.dismiss("write")
+
+    def action_conflicts(self) -> None:
+        """Go to the conflicts, where there are some."""
+        if self.facts.conflicts:
+            self.dismiss("conflicts")
 
     def action_cancel(self) -> None:
         """Go back to the review."""
-        self.dismiss(False)
+        self.dismiss(None)
 
 
 class MergedDialog(ModalScreen[bool]):
@@ -206,7 +220,8 @@ def paths_text(facts: MergeFacts, glyphs: Glyphs) -> Content:
     parts: list[tuple[str, str]] = []
     for path in facts.conflicts:
         parts += [(f" {glyphs.stalled} ", "bold $warning"), (path, "$foreground")]
-        parts.append(("  conflict: your file is left as it is\n", "$warning"))
+        why = facts.reasons.get(path, "your file is left as it is")
+        parts.append((f"  conflict: {why}\n", "$warning"))
     for path in facts.written:
         risk, kind = facts.risky.get(path, ""), facts.kinds.get(path, "")
         parts += [(f" {glyphs.accepted} ", "bold $success"), (path, "$foreground")]

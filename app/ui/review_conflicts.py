@@ -15,6 +15,7 @@ from app.ui.review_remarks import ReviewRemarks
 if TYPE_CHECKING:
     from app.protocol_review import Conflict, ConflictChoice
     from app.services.ports import SessionPort
+    from app.ui.dialogs import MergeAnswer
 
 NAMES: dict[str, ConflictChoice] = {
     "yours": "yours",
@@ -38,6 +39,12 @@ class ReviewConflicts(ReviewRemarks):
         if self.session is not None:
             self.wants_conflicts = True
             self.read_conflicts(self.session)
+
+    def merge_answered(self, answer: MergeAnswer | None) -> None:
+        """Go on from the summary of a merge: to the conflicts, or write."""
+        if answer == "conflicts":
+            self.action_conflicts()
+        super().merge_answered(answer)
 
     def look_for_conflicts(self) -> None:
         """Ask for conflicts when something accepted is in a file that the user changed too."""

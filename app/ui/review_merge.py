@@ -22,6 +22,7 @@ from app.ui.work_screen import WorkScreen
 if TYPE_CHECKING:
     from app.protocol import Changes, MergeReport
     from app.services.ports import SessionPort
+    from app.ui.dialogs import MergeAnswer
 
 
 class MergeKeys(WorkScreen):
@@ -59,10 +60,11 @@ class MergeKeys(WorkScreen):
         if self.changes is not None:
             self.conflicts = message.report.conflicts
             facts = merge_facts(self.changes, message.report)
-            self.cloche.push_screen(MergeDialog(facts, self.glyphs), self._merge_answered)
+            self.cloche.push_screen(MergeDialog(facts, self.glyphs), self.merge_answered)
 
-    def _merge_answered(self, write: bool | None) -> None:
-        if write and self.session is not None:
+    def merge_answered(self, answer: MergeAnswer | None) -> None:
+        """Write, if that was the word."""
+        if answer == "write" and self.session is not None:
             self.merge_worker(self.session, dry_run=False)
 
     @on(MergeDone)

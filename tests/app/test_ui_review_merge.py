@@ -7,9 +7,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from app.errors import AppError
-from app.ui.dialogs import MergedDialog, MergeDialog
+from app.protocol import Changes, FileChange, MergeReport, Skipped
+from app.services.merge_facts import merge_facts
+from app.ui.conflict_dialog import ConflictDialog
+from app.ui.dialogs import MergedDialog, MergeDialog, paths_text
 from tests.doubles.pilots import screen_text, until
 from tests.doubles.reviews import TOKENIZER, Review, opened_review
+from themes.glyphs import UNICODE
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -58,6 +62,32 @@ async def test_risky_files_that_go_in_are_named(review: Review) -> None:
     dialog = review.app.screen
     assert isinstance(dialog, MergeDialog)
     assert list(dialog.facts.risky) == ["bin/run.sh"]
+
+
+def test_the_summary_has_the_risky_ones_first_and_says_why_there_is_a_conflict() -> None:
+    changes = Changes(
+        session="s", generation=1,
+        files=(FileChange("a.txt", "added"), FileChange("hook", "added", risk="runs")),
+    )  # fmt: skip
+    report = MergeReport(
+        "m", ("a.txt", "hook"), ("b\x1b", "c"), reasons=(Skipped("b\x1b", "you deleted it"),)
+    )
+    facts = merge_facts(changes, report)
+    assert facts.written == ("hook", "a.txt")
+    said = paths_text(facts, UNICODE).plain.splitlines()
+    assert said[0].endswith("conflict: you deleted it")
+    assert said[1].endswith("conflict: your file is left as it is")
+    assert "\x1b" not in "".join(said)
+
+
+async def test_a_key_of_the_summary_leads_to_the_conflicts(review: Review) -> None:
+    await review.keys("plus", "M", "C")
+    assert isinstance(review.app.screen, MergeDialog), "without a conflict it does nothing"
+    await review.keys("escape")
+    review.keeper.clashing = ("README.md",)
+    await review.keys("M", "C")
+    await until(review.pilot, lambda: isinstance(review.app.screen, ConflictDialog))
+    assert review.keeper.merges == []
 
 
 async def test_conflicts_are_listed_and_counted(review: Review) -> None:
