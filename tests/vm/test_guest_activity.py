@@ -31,9 +31,10 @@ class Agent:
         self.guest = guest
         self.printed = b""
         self.terminal, end = pty.openpty()
+        # Whoever runs the tests in the background may have them ignore interrupts.
         self._process = subprocess.Popen(
-            ["setsid", "-c", "sh", "-c", WATCHER], stdin=end, stdout=end, stderr=end,
-            env={**os.environ, "PS1": "ready> "},
+            ["env", "--default-signal=INT", "setsid", "-c", "sh", "-c", WATCHER],
+            stdin=end, stdout=end, stderr=end, env={**os.environ, "PS1": "ready> "},
         )  # fmt: skip
         os.close(end)
         self.watcher = self._process.pid
