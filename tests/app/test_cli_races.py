@@ -42,7 +42,9 @@ def test_a_name_is_given_to_one_session_only(home: Home) -> None:
     assert names.count("same") == 1
 
 
-ALLOWED = {"", "not-found", "busy", "keeper-lost", "image-missing", "host-lacks", "failed"}
+ALLOWED = {
+    "", "not-found", "not-ready", "busy", "keeper-lost", "image-missing", "host-lacks", "failed"
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("other", ["rm", "resume", "rename", "changes"])

@@ -155,6 +155,8 @@ HOSTILE = [
     b"\x1bc",
 ]
 
+LINK = re.compile(rb"\x1b\]8;(?:id=\d+;https?://[!-~]{1,2048}|;)\x1b\\")
+"""A link as Rich writes it: http and https are passed on, where a frame shows their cells."""
 ESCAPES = re.compile(rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|[^\[])")
 OWN = re.compile(
     rb"\x1b\[(?:[0-9;]*[mHABCDGK]|\?(?:25|7|1000|1003|1015|1006|1004|1016|1049|2004|2026|2048)[hl]"
@@ -162,7 +164,7 @@ OWN = re.compile(
 )
 
 
-async def test_nothing_of_a_guest_but_text_and_colour_reaches_the_users_terminal(
+async def test_nothing_of_a_guest_but_text_colour_and_links_reaches_the_users_terminal(
     tmp_path: Path,
 ) -> None:
     async with PaneServer(tmp_path / "s") as server, outer_terminal(tmp_path / "s") as outer:
@@ -181,9 +183,23 @@ async def test_nothing_of_a_guest_but_text_and_colour_reaches_the_users_terminal
         # Textual itself sets the pointer's shape
         written = bytes(outer.written).replace(b"\x1b]22;default\x07", b"")
         assert not set("\x07\x05\x0e\x0f\x90\x9b\x9d\u202e\u2066") & set(written.decode())
-        strange = {it for it in ESCAPES.findall(written) if not OWN.match(it)}
+        plain = LINK.sub(b"", written)
+        strange = {it for it in ESCAPES.findall(plain) if not OWN.match(it)}
         assert strange == set()
         assert b"evil" not in written.replace(b"evil.example", b"")
+
+
+async def test_a_link_of_a_guest_is_written_in_one_form(tmp_path: Path) -> None:
+    async with PaneServer(tmp_path / "s") as server, outer_terminal(tmp_path / "s") as outer:
+        for data in (HOSTILE[4], b"\x1b]8;;javascript:evil\x1b\\text\x1b]8;;\x1b\\ end"):
+            await server.put(data)
+        await outer.until(lambda shown: any("linktext end" in line for line in shown))
+        written = bytes(outer.written)
+        assert [it for it in LINK.findall(written) if b"evil.example" in it]
+        assert b"javascript" not in LINK.sub(b"", written)
+        assert not any(
+            it.startswith(b"\x1b]8") for it in re.findall(rb"\x1b\][0-9]+", LINK.sub(b"", written))
+        )
 
 
 async def test_keys_of_a_plain_terminal_reach_the_guest(tmp_path: Path) -> None:
