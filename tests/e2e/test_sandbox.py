@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from app.client.fleet import NAMES_LOCK
 from app.folders import LOCK
 from tests.e2e.sessions import LAUNCHER, World
 
@@ -29,7 +30,7 @@ def nothing_left(world: World) -> bool:
     folders = [path.name for path in world.paths.state.iterdir()]
     sessions = list(world.paths.sessions.iterdir())
     sockets = [path for path in world.paths.runtime.iterdir() if path.is_dir()]
-    known = {LOCK, "sessions", "sandboxes", "memory.lock"}
+    known = {LOCK, NAMES_LOCK, "sessions", "sandboxes", "memory.lock"}
     return not (sessions or sockets or set(folders) - known or processes(world))
 
 
