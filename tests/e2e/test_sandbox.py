@@ -133,8 +133,12 @@ def test_the_time_is_for_start_and_command_together(world: World) -> None:
     if said:
         assert (done.stdout, said) == (b"part\n", ["err"])
         assert sentence.startswith("cloche: The command had not ended after 8 s and was killed")
-    else:  # a busy machine takes longer to start
-        assert sentence.startswith("cloche: The machine had not started after 8 s")
+    else:  # a busy machine takes longer to start, or leaves the command no time to say something
+        late = (
+            "cloche: The machine had not started after 8 s",
+            "cloche: The command had not ended",
+        )
+        assert sentence.startswith(late)
     assert nothing_left(world)
 
 
