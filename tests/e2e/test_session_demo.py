@@ -72,7 +72,7 @@ def test_run_look_merge_a_part_and_take_it_back(
     session = report["session"]
     assert (report["ok"], report["exit_code"], report["agent"]) == (True, 0, "demo")
     assert report["accelerator"] == "tcg"
-    assert report["egress"] == {"denied": 0}
+    assert report["egress"] == {"denied": [], "denied_targets": 0}
     assert 0 < report["boot_ms"] < report["duration_ms"]
     assert tree(workspace) == before
 
