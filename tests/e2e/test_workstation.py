@@ -85,7 +85,7 @@ def test_a_person_at_a_terminal(
         terminal.until(lambda _: tree(project) == expected(before))
         terminal.keys("Escape")
         terminal.until("takes the merge back")
-        terminal.keys("t")
+        terminal.keys("T")
         terminal.until("Take the merge back?")
         terminal.keys("y")
         terminal.until("Restored 1 file")
