@@ -23,7 +23,7 @@ from vm.egress.kinds import GATEWAY, GUEST, MTU, Entry, Limits, Request, Verdict
 from vm.egress.table import NameTable
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
 
     from vm.egress.dial import Address
     from vm.egress.kinds import Dialer
@@ -282,3 +282,18 @@ def source(block: bytes, total: int) -> Handler:
             await writer.drain()
 
     return send
+
+
+@contextlib.contextmanager
+def full_host() -> Iterator[int]:
+    """Yield the port of a local host whose queue is full: no connection to it is completed."""
+    with contextlib.ExitStack() as sockets:
+        full = sockets.enter_context(socket.socket())
+        full.bind(("127.0.0.1", 0))
+        full.listen(0)
+        port = full.getsockname()[1]
+        for _ in range(3):
+            waiting = sockets.enter_context(socket.socket())
+            waiting.setblocking(False)
+            waiting.connect_ex(("127.0.0.1", port))
+        yield port

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests.vm import egress_guest as guest
-from tests.vm.egress_tap import WAIT_S, Judge, Site, echo, site, source
+from tests.vm.egress_tap import WAIT_S, Judge, Site, echo, full_host, site, source
 from tests.vm.test_egress_gateway import arp_for
 from vm.egress import frames
 from vm.egress.dial import DirectDialer
@@ -104,21 +104,12 @@ async def test_a_guest_that_never_reads_keeps_its_host_waiting_and_nobody_else()
 
 
 async def test_a_host_that_never_completes_a_connection_is_given_up() -> None:
-    with socket.socket() as full:
-        full.bind(("127.0.0.1", 0))
-        full.listen(0)
-        port = full.getsockname()[1]
-        fill = [socket.socket() for _ in range(3)]
-        for sock in fill:
-            sock.setblocking(False)
-            sock.connect_ex(("127.0.0.1", port))
+    with full_host() as port:
         async with site(Limits(dial_s=0.5)) as here:
             happened, _ = await here.guest(guest.try_connect, here.address("a.example"), port)
             assert happened == "ConnectionRefusedError"
             assert (await here.entry(lambda line: line.kind == "open")).code == "timeout"
             await works(here)
-        for sock in fill:
-            sock.close()
 
 
 async def test_a_host_that_accepts_and_never_says_a_word_ends_with_the_idle_limit() -> None:

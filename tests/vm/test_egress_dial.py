@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.vm.egress_tap import ALLOW, Judge
+from tests.vm.egress_tap import ALLOW, Judge, full_host
 from vm.egress import addresses
 from vm.egress.dial import MAX_ADDRESSES, DirectDialer, SystemResolver, in_hosts
 from vm.egress.kinds import Dialled, DialRefused, Request, Verdict
@@ -128,21 +128,12 @@ async def test_a_literal_address_is_not_looked_up_but_checked() -> None:
 
 
 async def test_an_attempt_that_is_cancelled_leaves_no_socket() -> None:
-    with socket.socket() as full:
-        full.bind(("127.0.0.1", 0))
-        full.listen(0)
-        port = full.getsockname()[1]
-        fill = [socket.socket() for _ in range(3)]
-        for sock in fill:
-            sock.setblocking(False)
-            sock.connect_ex(("127.0.0.1", port))
+    with full_host() as port:
         waiting = asyncio.create_task(dial(Resolver(["127.0.0.1"]), port))
         await asyncio.sleep(0)
         waiting.cancel()
         with pytest.raises(asyncio.CancelledError):
             await waiting
-        for sock in fill:
-            sock.close()
 
 
 async def test_the_hosts_own_resolver_reads_the_file_of_names_first(tmp_path: Path) -> None:
