@@ -23,7 +23,7 @@ from vm.egress.kinds import GATEWAY, GUEST, MTU, Entry, Limits, Request, Verdict
 from vm.egress.table import NameTable
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Sequence
 
     from vm.egress.dial import Address
     from vm.egress.kinds import Dialer
@@ -285,7 +285,7 @@ def source(block: bytes, total: int) -> Handler:
 
 
 @contextlib.contextmanager
-def full_host() -> Iterator[int]:
+def full_host() -> Generator[int]:
     """Yield the port of a local host whose queue is full: no connection to it is completed."""
     with contextlib.ExitStack() as sockets:
         full = sockets.enter_context(socket.socket())
