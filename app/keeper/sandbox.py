@@ -63,11 +63,6 @@ class SandboxKeeper(Keeper):
         """End what an earlier keeper left running; nobody waits for it any more."""
         await self._end_stray()
 
-    async def _prepare(self) -> None:
-        if not self.ledger.state.prepared:
-            notices = await self._workshop.prepare()
-            self.ledger.change(prepared=True, notices=(*self.ledger.state.notices, *notices))
-
     async def _start_agent(self, engine: Engine) -> None:
         self.ledger.change(state="running", agent_state="working", message="")
         self._work(self._new_shift(engine))
@@ -77,11 +72,8 @@ class SandboxKeeper(Keeper):
 
     async def leave(self) -> bool:
         """End the machine, however far it came; False when it cannot be ended."""
-        if self._begun is not None and not self._begun.done():
-            await asyncio.sleep(0)  # a task that is cancelled before it began cleans nothing up
-            self._begun.cancel()
-            await self.settled()
-        shift, self._shift = self._shift, None
+        await self._call_off()
+        shift, self.shift = self.shift, None
         try:
             if shift is not None:
                 await shift.end()

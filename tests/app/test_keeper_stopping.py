@@ -79,7 +79,11 @@ class Bench:
         self.terminal = TerminalRecord(self.folder, 80, 24)
         self.keeper = Keeper(paths, self.folder, self.terminal)
         self.shift = SlowShift()
-        self.keeper._shift = cast("Shift", self.shift)  # pyright: ignore[reportPrivateUsage]
+        self.keeper.shift = cast("Shift", self.shift)
+
+    def go_on_with(self, engine: object) -> None:
+        """Take up the work on a machine that lives on, as the keeper would: with this shift."""
+        assert engine is self.shift.engine
 
     @property
     def state(self) -> str:
@@ -106,24 +110,24 @@ async def test_a_client_that_hangs_up_does_not_break_off_a_stop(bench: Bench) ->
     assert (bench.state, bench.shift.stops) == ("stopped", 1)
 
 
-async def test_whoever_waits_hears_that_the_machine_lives_on(bench: Bench) -> None:
+async def test_whoever_waits_hears_that_the_machine_lives_on(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
     bench.shift.immortal = True
     bench.shift.go_on.set()
-    bench.keeper._work = lambda *_, **__: None  # type: ignore[method-assign]
-    bench.keeper._new_shift = lambda *_: bench.shift  # type: ignore[method-assign,assignment]
+    monkeypatch.setattr(bench.keeper, "work_on", bench.go_on_with)
     with pytest.raises(NotStopped):
         await bench.keeper.stop()
 
 
 @pytest.mark.parametrize(("alive", "state"), [(True, "running"), (False, "lost")])
 async def test_a_fault_of_our_own_leaves_no_session_in_stopping(
-    bench: Bench, alive: bool, state: str
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, alive: bool, state: str
 ) -> None:
     bench.shift.go_on.set()
     bench.shift.running = alive
     bench.shift.fault = AttributeError("a fault of our own")
-    bench.keeper._work = lambda *_, **__: None  # type: ignore[method-assign]
-    bench.keeper._new_shift = lambda *_: bench.shift  # type: ignore[method-assign,assignment]
+    monkeypatch.setattr(bench.keeper, "work_on", bench.go_on_with)
     with pytest.raises(AttributeError):
         await bench.keeper.stop()
     assert bench.state == state
