@@ -371,6 +371,6 @@ async def _end_machine(folder: Path, *, force: bool) -> None:
             f"The session's machine still runs as process {machine.pid}.",
             f"End it with the session: cloche rm --force {folder.name}",
         )
-    from vm.machine.machine import end_process
+    from vm.machine.signals import end_process
 
     await end_process(machine.pid, machine.start_time)

@@ -15,7 +15,8 @@ from app.processes import start_time
 from app.records import Process
 from vm.errors import BootFailed, LinkLost, VMError
 from vm.machine import guest_exec
-from vm.machine.machine import Machine, MachineGone, boot
+from vm.machine.machine import Machine, boot
+from vm.machine.signals import MachineGone
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -14,7 +14,7 @@ from app.keeper.shift import Shift, logged
 from app.keeper.threads import in_thread
 from app.records import find_machine
 from vm.errors import NotStopped
-from vm.machine.machine import end_process
+from vm.machine.signals import end_process
 
 if TYPE_CHECKING:
     from pathlib import Path

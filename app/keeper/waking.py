@@ -11,7 +11,7 @@ from app.keeper.engine import adopt
 from app.keeper.threads import end_tasks, in_thread
 from app.records import INTERRUPTED, find_machine, interrupted_hint, lost_hint, lost_message, truth
 from vm.errors import CutOff, VMError
-from vm.machine.machine import end_process, wake_process
+from vm.machine.signals import end_process, wake_process
 from vm.steps import reached
 
 if TYPE_CHECKING:

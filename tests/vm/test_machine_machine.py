@@ -14,13 +14,14 @@ import pytest
 
 from tests.vm.machine_fakes import fake_binary, spec_for
 from vm.errors import BootFailed, CutOff, HostLacks, ImageMissing, LinkLost, NotStopped, VMError
-from vm.machine import console
+from vm.machine import console, launching, signals
 from vm.machine import machine as machine_module
 from vm.machine.disks import DiskFull
 from vm.machine.identity import Identity
-from vm.machine.machine import Machine, MachineGone, boot
+from vm.machine.machine import Machine, boot
 from vm.machine.process import start_time
 from vm.machine.qmp import QmpRefused
+from vm.machine.signals import MachineGone
 from vm.machine.spec import BadSpec
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(machine_module, "TERM_PATIENCE_S", 0.2)
+    monkeypatch.setattr(signals, "TERM_PATIENCE_S", 0.2)
 
 
 async def test_starts_in_its_own_session_and_stops(tmp_path: Path) -> None:
@@ -147,7 +148,7 @@ async def test_a_machine_that_cannot_be_ended_is_an_error(
     tmp_path: Path, quick: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     machine = await Machine.start(spec_for(tmp_path, fake_binary(tmp_path, "deaf")))
-    monkeypatch.setattr(machine_module, "KILL_PATIENCE_S", 0.1)
+    monkeypatch.setattr(signals, "KILL_PATIENCE_S", 0.1)
     with monkeypatch.context() as patch:
         patch.setattr("vm.machine.process.Process.signal", _nothing)
         with pytest.raises(NotStopped, match="does not end"):
@@ -234,7 +235,7 @@ async def test_nothing_starts_without_its_parts(
         await Machine.start(replace(spec, kernel=tmp_path / "absent"))
     with pytest.raises(BadSpec, match="socket path"):
         await Machine.start(replace(spec, runtime=tmp_path / ("x" * 108)))
-    monkeypatch.setattr(machine_module, "MIN_FREE", 1 << 62)
+    monkeypatch.setattr(launching, "MIN_FREE", 1 << 62)
     with pytest.raises(DiskFull):
         await Machine.start(spec)
     assert not spec.qmp_socket.exists()
