@@ -15,8 +15,9 @@ from app.cli.network_flags import egress_of, egress_report, note_refused
 from app.cli.ports import parse_forward
 from app.cli.sessions import Waiting, note_open
 from app.client import fleet
-from app.client.fleet import StartRequest
+from app.client.removing import remove_session
 from app.client.session import SessionClient
+from app.client.starting import StartRequest, start_session
 from app.errors import EXIT_DONE, EXIT_OURS, AppError
 from app.paths import Paths
 from app.records import read_state
@@ -57,7 +58,7 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
 
 
 async def _detached(paths: Paths, request: StartRequest, output: Output) -> int:
-    session = await fleet.start_session(paths, request)
+    session = await start_session(paths, request)
     info = await _prepared(paths, session)
     note_open(output, info)
     Waiting(output).note(info)
@@ -86,7 +87,7 @@ async def _prepared(paths: Paths, session: str) -> SessionInfo:
 
 async def _headless(paths: Paths, request: StartRequest, output: Output) -> int:
     began = time.monotonic()
-    session = await fleet.start_session(paths, request)
+    session = await start_session(paths, request)
     try:
         async with await SessionClient.open(paths, session) as client:
             info = await _agent_end(client, output)
@@ -130,7 +131,7 @@ async def _failure(paths: Paths, info: SessionInfo) -> AppError:
     message = state.message or "The agent did not come to an end."
     if state.prepared:
         return AppError(state.fault or "failed", message, hint, status=EXIT_OURS)
-    await fleet.remove_session(paths, info.id)
+    await remove_session(paths, info.id)
     return AppError(state.fault or "failed", message, hint)
 
 
@@ -184,7 +185,7 @@ def _attached(paths: Paths, request: StartRequest, output: Output) -> int:
 
 
 async def _started(paths: Paths, request: StartRequest, output: Output) -> str:
-    session = await fleet.start_session(paths, request)
+    session = await start_session(paths, request)
     output.note(f"{session} starting ...")
     async with await SessionClient.open(paths, session) as client:
         info, waiting = await client.info(), Waiting(output)

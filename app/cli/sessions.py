@@ -10,6 +10,8 @@ import msgspec
 
 from app.client import fleet
 from app.client.host_limits import patience_s
+from app.client.naming import rename_session
+from app.client.removing import remove_session
 from app.client.sandboxes import discard
 from app.client.session import SessionClient
 from app.config import load_config
@@ -77,7 +79,7 @@ def rename(arguments: argparse.Namespace, output: Output) -> int:
     """Give a session another name."""
     paths = Paths.from_environment()
     info = fleet.find_session(paths, arguments.session)
-    asyncio.run(fleet.rename_session(paths, info.id, arguments.name))
+    asyncio.run(rename_session(paths, info.id, arguments.name))
     return _show(paths, info.id, output)
 
 
@@ -112,7 +114,7 @@ def rm(arguments: argparse.Namespace, output: Output) -> int:
         asyncio.run(
             discard(paths, session)
             if info.sandbox
-            else fleet.remove_session(paths, session, force=arguments.force)
+            else remove_session(paths, session, force=arguments.force)
         )
     output.result({"session": session}, lambda: output.line(f"{session} removed"))
     return EXIT_DONE

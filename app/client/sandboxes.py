@@ -22,10 +22,11 @@ from app import records
 from app.agents import Agent
 from app.client import checks
 from app.client.connection import new_host_key
-from app.client.fleet import create, list_sessions
+from app.client.fleet import list_sessions
 from app.client.host_limits import check_limits
 from app.client.launch import spawn_keeper, take_lock
 from app.client.session import SessionClient
+from app.client.starting import create
 from app.config import Defaults, load_config, tighten
 from app.egress.beginning import begin
 from app.egress.session import SessionEgress

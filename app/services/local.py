@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from app.client import fleet
-from app.client.fleet import StartRequest
+from app.client.removing import remove_session
 from app.client.session import SessionClient
+from app.client.starting import StartRequest, start_session
 from app.config import load_config
 from app.services.ports import AgentChoice
 
@@ -41,7 +42,7 @@ class LocalFleet:
     async def start(self, agent: str, workspace: Path, name: str) -> str:
         """Start a session and return its id at once."""
         request = StartRequest(agent=agent, workspace=workspace, name=name)
-        return await fleet.start_session(self._paths, request)
+        return await start_session(self._paths, request)
 
     async def resume(self, session_id: str) -> None:
         """Boot a session again."""
@@ -53,4 +54,4 @@ class LocalFleet:
 
     async def remove(self, session_id: str) -> None:
         """Delete a session that does not run."""
-        await fleet.remove_session(self._paths, session_id)
+        await remove_session(self._paths, session_id)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from app.client.fleet import NAMES_LOCK
+from app.client.naming import NAMES_LOCK
 from app.folders import LOCK
 from tests.e2e.sessions import LAUNCHER, World
 
