@@ -23,6 +23,8 @@ from .writeback_tree import Entry, Tree
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from .writeback_images import Images
+
 UNDO_SUFFIX: Final = "-undo"
 """What the id ends with under which the taking back of a merge is journalled itself."""
 
@@ -126,8 +128,8 @@ def _changes(record: Record) -> dict[bytes, _Change]:
 
 def _wish(record: Record, path: bytes, change: _Change) -> Wish:
     """Return the wish that turns one path back."""
-    before = _side(record.folder / "pre" / str(change.pre_at), change.pre)
-    exactly = read_exactly(record.folder, change.pre_at, change.pre)
+    before = _side(record.images, f"pre/{change.pre_at}", change.pre)
+    exactly = read_exactly(record.images, change.pre_at, change.pre)
     return Wish(
         name=record.names[change.wish] if change.wish >= 0 else path,
         old_path=path if change.post.kind != "none" else None,
@@ -142,20 +144,18 @@ def _wish(record: Record, path: bytes, change: _Change) -> Wish:
 def _left_side(record: Record, change: _Change) -> Side:
     """Return what the merge left; of files that cannot be merged only the digest is known."""
     if change.mergeable:
-        return _side(record.folder / "post" / str(change.post_at), change.post)
+        return _side(record.images, f"post/{change.post_at}", change.post)
     kind = "none" if change.post.kind == "special" else change.post.kind
     return Side(kind, b"", change.post.executable, change.post.digest)
 
 
-def _side(image: Path, entry: Entry) -> Side:
-    """Return a side from an image in the merge's folder."""
+def _side(images: Images, name: str, entry: Entry) -> Side:
+    """Return a side from what is kept of the merge."""
     match entry.kind:
         case "file" | "link":
-            side = Side(entry.kind, _read_image(image), entry.executable)
+            side = Side(entry.kind, _read_image(images, name), entry.executable)
             if side.digest != entry.digest:
-                raise StoreDamaged(
-                    f"{image} does not hold what it must.", "Restore the file from your history."
-                )
+                raise _damaged(f"{images.path(name)} does not hold what it must.")
             return side
         case "dir":
             return Side("dir")
@@ -163,11 +163,17 @@ def _side(image: Path, entry: Entry) -> Side:
             return Side("none")
 
 
-def _read_image(image: Path) -> bytes:
+def _read_image(images: Images, name: str) -> bytes:
     try:
-        return image.read_bytes()
+        return images.read(name)
     except FileNotFoundError as error:
-        raise StoreDamaged(f"{image} is missing.", "Restore the file from your history.") from error
+        raise _damaged(f"{images.path(name)} is missing.") from error
+    except OSError as error:
+        raise _damaged(f"{images.path(name)} cannot be read: {error.strerror}.") from error
+
+
+def _damaged(message: str) -> StoreDamaged:
+    return StoreDamaged(message, "Restore the file from your history.")
 
 
 def _undo(

@@ -10,6 +10,7 @@ import contextlib
 import errno
 import os
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from . import renameat
@@ -25,6 +26,7 @@ from .writeback_tree import BECAME_OTHER, Blocked, split_last
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
 
+    from .writeback_images import ImageWriter
     from .writeback_ops import Op
 
 _SPARE: Final = 1 << 20
@@ -80,10 +82,10 @@ class Commit(Reverter):
 
     def _do_all(self, journal: Journal) -> None:
         self._check_space()
-        self._prepare()
+        self._prepare(journal.images)
         self._sync_staged()
         self.tick("prepared")
-        journal.reach("PREPARED")
+        journal.prepared()
         self.prepared = True
         for number, op in enumerate(self.ops):
             self._do(number, op)
@@ -110,6 +112,10 @@ class Commit(Reverter):
         ]
 
     def _incomplete(self, left: Sequence[Refusal]) -> MergeAborted:
+        paths = {item.path for item in left}
+        for number, op in enumerate(self.ops):
+            if op.path in paths and op.pre.kind in ("file", "link"):
+                self.old_version(number)
         names = ", ".join(os.fsdecode(item.path) for item in left[:_NAMED])
         more = ", …" if len(left) > _NAMED else ""
         return MergeAborted(
@@ -129,34 +135,32 @@ class Commit(Reverter):
             if room.f_bavail * room.f_frsize < need + (_SPARE if need else 0):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    def _prepare(self) -> None:
+    def _prepare(self, kept: ImageWriter) -> None:
         """Keep what will go and lay ready what will come."""
-        for sub in ("pre", "post"):
-            (self.folder / sub).mkdir()
         for number, op in enumerate(self.ops):
             self.tick(f"stage {number}")
-            attributes = self._keep(number, op)
+            attributes = self._keep(number, op, kept)
             if op.post.kind != "none":
                 with self._folder(op.temp_dir, op.path) as fd:
                     stage(fd, temp_name(self.merge, number), op, attributes)
             if op.mergeable:
-                (self.folder / "post" / str(number)).write_bytes(op.content)
+                kept.add(f"post/{number}", (op.content,))
 
-    def _keep(self, number: int, op: Op) -> dict[str, bytes]:
+    def _keep(self, number: int, op: Op, kept: ImageWriter) -> dict[str, bytes]:
         """Copy what a step replaces; it must be what the plan saw."""
         folder, name = split_last(op.path)
         if op.pre.kind not in ("file", "link"):
             return {}
         with self._folder(folder, op.path) as fd:
             try:
-                found, attributes = copy_out(fd, name, self.folder / "pre" / str(number))
+                found, attributes = copy_out(fd, name, partial(kept.add, f"pre/{number}"))
             except OSError as error:
                 if error.errno in BECAME_OTHER or isinstance(error, FileNotFoundError):
                     raise Drift(op.path) from error
                 raise
         if not found.is_same(op.pre):
             raise Drift(op.path)
-        write_attributes(self.folder, number, attributes)
+        write_attributes(kept, number, attributes)
         return attributes
 
     @contextlib.contextmanager

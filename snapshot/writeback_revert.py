@@ -10,18 +10,21 @@ import contextlib
 import os
 import stat
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from . import renameat
 from .temp_names import BACKUP, temp_name
 from .writeback_ops import Op, Refusal, no_tick
 from .writeback_stage import copy_out
+from .writeback_sync import together
 from .writeback_tree import Blocked, Tree, look_at, split_last
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
 
+    from .writeback_images import Images
     from .writeback_tree import Entry
 
 Place = tuple[int, bytes]
@@ -39,6 +42,7 @@ class Reverter:
         merge: the merge's id.
         ops: its steps in their order.
         folder: the merge's folder.
+        images: what is kept in it.
         tick: called before each step with its name; for tests, which fail or meddle there.
 
     """
@@ -47,6 +51,7 @@ class Reverter:
     merge: str
     ops: Sequence[Op]
     folder: Path
+    images: Images
     tick: Callable[[str], None] = no_tick
 
     def finish(self) -> list[Refusal]:
@@ -55,11 +60,12 @@ class Reverter:
         One that is not what it was when it came out was written through an open file since: it
         is kept in the merge's folder and told.
         """
-        late: list[Refusal] = []
-        for number, op in enumerate(self.ops):
-            self.tick(f"drop {number}")
-            late += self._guarded(op, self._drop_old, number)
-        return late
+        numbers = range(len(self.ops))
+        found = together(self._drop_one, numbers, lambda number: self.tick(f"drop {number}"))
+        return [refusal for refusals in found for refusal in refusals]
+
+    def _drop_one(self, number: int) -> list[Refusal]:
+        return self._guarded(self.ops[number], self._drop_old, number)
 
     def _drop_old(self, number: int, op: Op) -> list[Refusal]:
         temp = temp_name(self.merge, number)
@@ -79,7 +85,7 @@ class Reverter:
         late.mkdir(exist_ok=True)
         if found.kind not in ("file", "link"):
             return Refusal(op.path, f"was written to while merging; see {os.fsdecode(temp)}")
-        copied, _ = copy_out(fd, temp, late / str(number))
+        copied, _ = copy_out(fd, temp, partial(_write_new, late / str(number)))
         if copied.is_same(found):
             _discard(fd, temp)
         return Refusal(
@@ -90,11 +96,15 @@ class Reverter:
 
     def roll_back(self, prepared: bool) -> list[Refusal]:
         """Undo every step that was done, the last first; returns what could not be undone."""
-        left: list[Refusal] = []
-        for number, op in reversed(list(enumerate(self.ops))):
-            act = self._revert if prepared else self._unstage
-            left += self._guarded(op, act, number)
-        return left
+        numbers = range(len(self.ops))[::-1]
+        if prepared:
+            found = [self._guarded(self.ops[n], self._revert, n) for n in numbers]
+        else:
+            found = together(self._unstage_one, numbers)
+        return [refusal for refusals in found for refusal in refusals]
+
+    def _unstage_one(self, number: int) -> list[Refusal]:
+        return self._guarded(self.ops[number], self._unstage, number)
 
     def _guarded(
         self, op: Op, act: Callable[[int, Op], list[Refusal]], number: int
@@ -191,11 +201,23 @@ class Reverter:
     def _put_aside(self, number: int, op: Op, temp: Place, reason: str) -> Refusal:
         """Leave a path to its new owner; what was there before lies in the merge's folder."""
         if look_at(*temp).is_same(op.pre):
+            old = self.old_version(number)
             _try_discard(*temp)
-            return Refusal(
-                op.path, f"{reason}; the old version is {self.folder / 'pre' / str(number)}"
-            )
+            return Refusal(op.path, f"{reason}; the old version is {old}")
         return self._save_late(*temp, number, op)
+
+    def old_version(self, number: int) -> str:
+        """Return where what a step replaced can be found, if there is room as a file of its own."""
+        name = f"pre/{number}"
+        try:
+            return str(self.images.put_out(name))
+        except OSError:
+            return self.images.path(name)
+
+
+def _write_new(path: Path, chunks: Iterable[bytes]) -> None:
+    with path.open("xb") as file:
+        file.writelines(chunks)
 
 
 def exchange(temp: Place, place: Place) -> bool:

@@ -132,7 +132,7 @@ def carry_out(
     except OSError as error:
         raise _aborted(error) from error
     try:
-        return Commit(tree, merge, plan.ops, folder, tick).run(journal)
+        return Commit(tree, merge, plan.ops, folder, journal.images, tick).run(journal)
     except OSError as error:
         raise _aborted(error) from error
     finally:
@@ -222,7 +222,8 @@ def _recover(seen: Record) -> Recovered | None:
             if record is None or record.state not in _INTERRUPTED:
                 return None
             complete = record.state == "COMMITTED"
-            left = _bring_to_an_end(Reverter(tree, record.merge, record.ops, record.folder), record)
+            reverter = Reverter(tree, record.merge, record.ops, record.folder, record.images)
+            left = _bring_to_an_end(reverter, record)
             note_state(record.folder, "DONE" if complete else "ABORTED")
             if not complete and not left:
                 drop_images(record.folder)

@@ -12,8 +12,7 @@ from blake3 import blake3
 from .writeback_tree import OPEN_FILE, PERMISSIONS, Entry, digest_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from .writeback_ops import Exactly, Op
 
@@ -27,36 +26,38 @@ _NEVER: Final = ("security.capability", "security.ima", "security.evm")
 _REFUSED: Final = (errno.EPERM, errno.EACCES, errno.EOPNOTSUPP, errno.ENODATA, errno.EINVAL)
 
 
-def copy_out(folder_fd: int, name: bytes, target: Path) -> tuple[Entry, dict[str, bytes]]:
-    """Copy a file or a link's target into the merge's folder.
+def copy_out(
+    folder_fd: int, name: bytes, keep: Callable[[Iterable[bytes]], object]
+) -> tuple[Entry, dict[str, bytes]]:
+    """Hand a file's content, or a link's target, to `keep` in pieces.
 
-    Returns what was copied, to be compared with what was expected, and its attributes.
+    Returns what was handed over, to be compared with what was expected, and its attributes.
     """
     status = os.stat(name, dir_fd=folder_fd, follow_symlinks=False)
     if stat.S_ISLNK(status.st_mode):
         link = os.readlink(name, dir_fd=folder_fd)
-        target.write_bytes(link)
+        keep((link,))
         return Entry("link", 0, blake3(link).hexdigest()), {}
     fd = os.open(name, OPEN_FILE, dir_fd=folder_fd)
     try:
         status = os.fstat(fd)
         if not stat.S_ISREG(status.st_mode):
             return Entry("special"), {}
-        digest = _copy(fd, target)
-        return Entry("file", stat.S_IMODE(status.st_mode), digest), attributes_of(fd)
+        digest = blake3()
+        keep(_pieces(fd, digest))
+        mode = stat.S_IMODE(status.st_mode)
+        return Entry("file", mode, digest.hexdigest()), attributes_of(fd)
     finally:
         os.close(fd)
 
 
-def _copy(fd: int, target: Path) -> str:
-    digest = blake3()
+def _pieces(fd: int, digest: blake3) -> Iterator[bytes]:
+    """Read a file from its start, and hash what was read."""
     at = 0
-    with target.open("xb") as out:
-        while chunk := os.pread(fd, _CHUNK, at):
-            digest.update(chunk)
-            out.write(chunk)
-            at += len(chunk)
-    return digest.hexdigest()
+    while chunk := os.pread(fd, _CHUNK, at):
+        digest.update(chunk)
+        yield chunk
+        at += len(chunk)
 
 
 def attributes_of(fd: int) -> dict[str, bytes]:

@@ -19,6 +19,7 @@ from .writeback_tree import OPEN_FILE, Blocked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
+    from concurrent.futures import Future
     from pathlib import Path
 
     from .writeback_tree import Tree
@@ -35,6 +36,7 @@ _POOL: Final = 8
 _CHUNK: Final = 16
 
 _T = TypeVar("_T")
+_R = TypeVar("_R")
 
 
 class InFolder(NamedTuple):
@@ -42,6 +44,10 @@ class InFolder(NamedTuple):
 
     folder: bytes
     name: bytes
+
+
+def _nothing(_item: object) -> None:
+    """Let an item pass."""
 
 
 def sync_workspace(tree: Tree, files: Sequence[InFolder], folders: Iterable[bytes]) -> None:
@@ -56,39 +62,39 @@ def sync_workspace(tree: Tree, files: Sequence[InFolder], folders: Iterable[byte
     if len(files) > MAX_SINGLE and _sync_all_of(tree.fd):
         return
     chunks = [files[at : at + _CHUNK] for at in range(0, len(files), _CHUNK)]
-    _together(lambda chunk: _sync_files(tree, chunk), chunks)
-    _together(lambda folder: _sync_folder(tree, folder), sorted(set(folders)))
+    together(lambda chunk: _sync_files(tree, chunk), chunks)
+    together(lambda folder: _sync_folder(tree, folder), sorted(set(folders)))
 
 
 def sync_state(folder: Path) -> None:
-    """Bring a merge's folder with all that it holds to the disk.
+    """Bring a merge's folder, and the few files in it, to the disk.
 
     Raises:
         OSError: the disk refused.
 
     """
-    paths = [os.path.join(where, name) for where, _, names in os.walk(folder) for name in names]
-    folders = [where for where, _, _ in os.walk(folder)]
-    if len(paths) > MAX_SINGLE:
-        fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            if _sync_all_of(fd):
-                return
-        finally:
-            os.close(fd)
-    _together(sync_path, paths)
-    _together(sync_path, folders)
+    together(sync_path, sorted(folder.iterdir()))
+    sync_path(folder)
 
 
-def _together(work: Callable[[_T], None], items: Sequence[_T]) -> None:
-    """Do something for all items, some at a time; the first failure is raised."""
+def together(
+    work: Callable[[_T], _R], items: Sequence[_T], before: Callable[[_T], object] = _nothing
+) -> list[_R]:
+    """Do something for all items, some at a time; what came of each, in their order.
+
+    `before` is called for each item in this thread, in their order. The first failure is raised
+    when no item is being worked on any more.
+    """
     if len(items) < 2:
         for item in items:
-            work(item)
-        return
-    with ThreadPoolExecutor(min(_POOL, len(items)), "sync") as pool:
-        for done in [pool.submit(work, item) for item in items]:
-            done.result()
+            before(item)
+        return [work(item) for item in items]
+    waiting: list[Future[_R]] = []
+    with ThreadPoolExecutor(min(_POOL, len(items)), "disk") as pool:
+        for item in items:
+            before(item)
+            waiting.append(pool.submit(work, item))
+    return [done.result() for done in waiting]
 
 
 def _sync_files(tree: Tree, files: Sequence[InFolder]) -> None:

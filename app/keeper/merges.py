@@ -74,7 +74,7 @@ class MergesInForce:
             side = Side(asked.kind, b"", asked.executable, asked.digest)
             return Merged(record.merge, asked.path, side)
         try:
-            content = (record.folder / asked.image).read_bytes()
+            content = record.images.read(asked.image)
         except OSError as error:
             log.warning("what %s merged cannot be read: %s", record.merge, error)
             return None

@@ -12,6 +12,7 @@ import pytest
 from snapshot import renameat
 from snapshot.errors import MergeAborted
 from snapshot.writeback import recover, undo_merge
+from snapshot.writeback_images import ARCHIVE
 from tests.snapshot.merge_faults import die, fail_at, full, refuse, run_and_die, ticks_of
 from tests.snapshot.merge_help import tree_of
 
@@ -51,7 +52,7 @@ def test_a_failure_at_any_step_changes_nothing(memory_path: Path, renames: str) 
         if number < committed:
             assert tree_of(made.root) == before, name
             assert recover(made.merges) == []
-            assert not list(made.merges.rglob("pre/*"))
+            assert not list(made.merges.rglob(ARCHIVE))
         else:
             assert [found.rolled_back for found in recover(made.merges)] == [False]
             assert not list(made.root.rglob(".cloche-*"))

@@ -13,6 +13,7 @@ import pytest
 from snapshot import renameat, writeback_run
 from snapshot.errors import StoreDamaged
 from snapshot.writeback import recover
+from snapshot.writeback_images import ARCHIVE
 from tests.snapshot.merge_faults import die, fail_at, full, refuse, run_and_die, ticks_of
 from tests.snapshot.merge_help import Scene, tree_of
 
@@ -121,14 +122,19 @@ def test_a_missing_workspace_is_tried_again_later(memory_path: Path) -> None:
     assert tree_of(made.root) == before
 
 
-def test_a_damaged_pre_image_is_said_and_nothing_restored(memory_path: Path) -> None:
+@pytest.mark.parametrize("how", ["other bytes", "cut", "gone"])
+def test_damaged_pre_images_are_said_and_nothing_restored(memory_path: Path, how: str) -> None:
     made = full(memory_path / "x")
     merge = made.merge().merge
     after = tree_of(made.root)
-    for image in (made.merges / merge / "pre").iterdir():
-        image.write_bytes(b"damaged")
-    with pytest.raises(StoreDamaged):
+    archive = made.merges / merge / ARCHIVE
+    if how == "gone":
+        archive.unlink()
+    else:
+        archive.write_bytes(bytes(archive.stat().st_size if how == "other bytes" else 100))
+    with pytest.raises(StoreDamaged, match=r"does not hold|cannot be read|is missing") as caught:
         made.undo(merge)
+    assert ARCHIVE in caught.value.message
     assert tree_of(made.root) == after
 
 
@@ -172,9 +178,9 @@ def test_damaged_attributes_are_said_and_nothing_restored(memory_path: Path) -> 
     made = full(memory_path / "x")
     merge = made.merge().merge
     after = tree_of(made.root)
-    images = [path for path in (made.merges / merge / "pre").iterdir() if path.name.isdigit()]
-    for image in images:
-        image.with_name(f"{image.name}.xattrs").write_text('["not", "a", "map"]')
+    (made.merges / merge / "pre").mkdir()
+    for number in range(len(made.plan().ops) + 40):
+        (made.merges / merge / f"pre/{number}.xattrs").write_text('["not", "a", "map"]')
     with pytest.raises(StoreDamaged, match="xattrs"):
         made.undo(merge)
     assert tree_of(made.root) == after
