@@ -125,7 +125,7 @@ def _workstation(rest: list[str] | None) -> int:
         raise AppError("usage", "The workstation takes nothing after --.")
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise AppError("usage", "The workstation needs a terminal.", "See: cloche --help")
-    from app.ui.app import run_workstation
+    from app.ui.opening import run_workstation
 
     return run_workstation(Path.cwd())
 

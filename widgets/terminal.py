@@ -13,8 +13,9 @@ the view acts on itself; the prefix twice goes to the guest once; Escape (or los
 `PrefixCancelled`.
 
 Keys are in `terminal_typing`, copy mode and search in `terminal_copying`, the mouse in
-`terminal_mouse`, drawing in `terminal_painter`. A terminal that another client holds
-(`feed.mirrored`) is only watched: nothing is sent, but copy mode and selection work.
+`terminal_mouse`, drawing in `terminal_painter`, what the feed is told of the view in
+`terminal_sight`. A terminal that another client holds (`feed.mirrored`) is only watched: nothing is
+sent, but copy mode and selection work.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from widgets.terminal_feed import Scroll
 from widgets.terminal_mouse import TerminalMouse
 from widgets.terminal_painter import TerminalPainter
 from widgets.terminal_relay import TerminalRelay
+from widgets.terminal_sight import Sight
 from widgets.terminal_typing import TerminalTyping
 
 if TYPE_CHECKING:
@@ -40,15 +42,11 @@ if TYPE_CHECKING:
     from textual.signal import Signal
     from textual.strip import Strip
     from textual.theme import Theme
-    from textual.timer import Timer
 
-    from widgets.terminal_feed import Cursor, FeedRate, FeedState, PaneFeed
+    from widgets.terminal_feed import Cursor, FeedState, PaneFeed
 
 DEFAULT_PREFIX = "ctrl+g"
 DEFAULT_PASSTHROUGH = frozenset({*(f"alt+{digit}" for digit in range(1, 10)), "f12"})
-
-RESIZE_S = 0.08
-"""Seconds that a size must last before the guest is told: dragging a window reflows once."""
 
 WHOLE = 0.7
 """From this share of changed rows on, one region is cheaper to paint than many."""
@@ -72,13 +70,12 @@ class TerminalView(TerminalRelay, can_focus=True):
     ) -> None:
         super().__init__(name=name, id=id, classes=classes)
         self._feed: PaneFeed | None = None
-        self._shown, self._covered, self._scroll = True, False, Scroll()
-        self._resize_timer: Timer | None = None
-        self._told = (0, 0)
+        self._scroll = Scroll()
         self._cursor: Cursor | None = None
         self._painter = TerminalPainter(self)
         self._mouse = TerminalMouse(self)
         self._typing = TerminalTyping(self, prefix, passthrough)
+        self._sight = Sight(self)
         self._blink = Blink(self, self._light_cursor)
         self.copying_mode = CopyMode(self)
         """Copy mode and search."""
@@ -120,11 +117,10 @@ class TerminalView(TerminalRelay, can_focus=True):
     def attach(self, feed: PaneFeed | None) -> None:
         """Show another feed (None: a blank page); the old one is told that it is hidden."""
         self._detach()
-        self._feed, self._told = feed, (0, 0)
+        self._feed = feed
         if feed is not None:
             feed.listen(self)
-            feed.set_rate(self._rate())
-            self._tell_size()
+            self._sight.begin()
             self.copying_mode.follow(feed.view)
             self.set_class(feed.mirrored, "-mirrored")
         self._painter.lay_out()
@@ -136,15 +132,6 @@ class TerminalView(TerminalRelay, can_focus=True):
         if self._feed is not None:
             self._feed.leave(self)
             self._feed = None
-
-    def _rate(self) -> FeedRate:
-        if not self._shown or self._covered:
-            return "hidden"
-        return "focused" if self.has_focus else "visible"
-
-    def _tell_rate(self) -> None:
-        if self._feed is not None:
-            self._feed.set_rate(self._rate())
 
     def feed_changed(self, rows: Collection[int]) -> None:
         """Paint rows that changed; a change that is out of sight is painted already."""
@@ -210,7 +197,7 @@ class TerminalView(TerminalRelay, can_focus=True):
         """Pass on that another client took the terminal, or that this one holds it."""
         self.set_class(mirrored, "-mirrored")
         if not mirrored:
-            self._tell_focus(self.has_focus)
+            self._sight.tell_focus()
         self.touch_blink()
         self.refresh()
         self.post_message(self.MirrorChanged(self, mirrored))
@@ -274,34 +261,18 @@ class TerminalView(TerminalRelay, can_focus=True):
         """Tell the guest its size once it rests; the first one at once."""
         self._painter.lay_out()
         self._painter.lay_own_lines()
-        if self._resize_timer is None:
-            self._tell_size()
-        else:
-            self._resize_timer.stop()
-        self._resize_timer = self.set_timer(RESIZE_S, self._tell_size)
-
-    def _tell_size(self) -> None:
-        width, height = size = self.size
-        if self._feed is not None and width and height and self._told != size:
-            self._told = size
-            self._feed.resize(width, height)
+        self._sight.resized()
 
     def on_show(self) -> None:
         """Draw again."""
-        self._shown = True
-        self._tell_rate()
+        self._sight.show(True)
 
     def on_hide(self) -> None:
         """Draw no more."""
-        self._shown = False
-        self._tell_rate()
+        self._sight.show(False)
 
     def _screen_changed(self, _screen: Screen[object]) -> None:
-        """Note whether another screen covers this one; dialogs let it be seen."""
-        stack = self.host.screen_stack
-        seen = next((screen for screen in reversed(stack) if not screen.is_modal), None)
-        self._covered = seen is not self.screen
-        self._tell_rate()
+        self._sight.look()
 
     def on_unmount(self) -> None:
         """Leave the feed to the next view."""
@@ -311,16 +282,12 @@ class TerminalView(TerminalRelay, can_focus=True):
     def watch_has_focus(self, _has_focus: bool) -> None:
         """Take the pace that the focus means; a prefix without its key is given up."""
         super().watch_has_focus(_has_focus)
-        self._tell_rate()
-        self._tell_focus(_has_focus)
+        self._sight.tell_rate()
+        self._sight.tell_focus()
         self.touch_blink()
         self._paint_cursor_row()
         if not _has_focus:
             self._typing.disarm()
-
-    def _tell_focus(self, focused: bool) -> None:
-        if self._feed is not None and not self._feed.mirrored:
-            self._feed.send_focus(focused)
 
     # -- keys ----------------------------------------------------------------------------------
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from textual import events, on, work
@@ -19,7 +20,6 @@ from app.services.egress_rules import NoEgress
 from app.services.layouts import NoLayouts
 from app.ui.asking import Asking
 from app.ui.egress_screen import EgressScreen
-from app.ui.ending import ended_by_signals
 from app.ui.failures import told
 from app.ui.fleet_facts import newly_paused
 from app.ui.fleet_screen import FleetScreen
@@ -28,16 +28,15 @@ from app.ui.housekeeping import Housekeeping
 from app.ui.messages import AnswerFailed, AnswerTaken, SessionsArrived, TaskFailed
 from app.ui.plain import keep_plain
 from app.ui.review_screen import ReviewScreen
-from app.ui.theming import chosen_palette, install_themes
+from app.ui.theming import install_themes
 from app.ui.turns import Turns
 from app.ui.work_screen import PREFIX_ID, WorkScreen
 from snapshot.errors import SnapshotError
-from themes.glyphs import UNICODE, Glyphs, glyphs_of_environment
+from themes.glyphs import UNICODE, Glyphs
 from themes.palette import DEFAULT, builtin_palettes
 from vm.errors import VMError
 from widgets.question_strip import QuestionStrip
 from widgets.terminal import TerminalView
-from widgets.terminal_keys import OuterDriver, mend_parser
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -48,7 +47,6 @@ if TYPE_CHECKING:
     from textual.theme import Theme
 
     from app.config import Bell
-    from app.paths import Paths
     from app.protocol import SessionInfo
     from app.services.egress_rules import EgressPort
     from app.services.layouts import LayoutsPort
@@ -63,9 +61,6 @@ HOUSEKEEPING_SECONDS = 5
 
 COUNTDOWN_SECONDS = 1
 """How often the time that held connections still wait is written anew."""
-
-DUMB = ("dumb", "unknown")
-"""Terminals that only print line by line; Rich takes them for 80x25 whatever their size is."""
 
 
 class ClocheApp(App[None], inherit_bindings=False):
@@ -316,65 +311,19 @@ class ClocheApp(App[None], inherit_bindings=False):
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         """Yield what the command palette offers: the screen's keys by name, themes, leaving."""
         if isinstance(screen, WorkScreen):
-            for binding in screen.table().values():
-                if binding.tooltip:
-                    action = binding.action
-                    yield SystemCommand(
-                        binding.description.capitalize(),
-                        f"{binding.tooltip} (key {binding.key_display or binding.key})",
-                        lambda action=action: screen.run_action(action),
-                    )
+            yield from screen_commands(screen)
         for palette in builtin_palettes().values():
-            name = palette.name
-            yield SystemCommand(
-                f"Theme: {palette.title}",
-                "Use these colours",
-                lambda name=name: self.action_theme(name),
-            )
+            use = partial(self.action_theme, palette.name)
+            yield SystemCommand(f"Theme: {palette.title}", "Use these colours", use)
         yield SystemCommand("Keys", "Show every key", self.action_help)
 
 
-def run_workstation(workspace: Path, *, paths: Paths | None = None) -> int:
-    """Open the workstation on `workspace` and return its exit status when the user leaves.
-
-    Sessions go on when it ends. `paths` defaults to those of the environment. Raises AppError on a
-    terminal that cannot place a text on its screen.
-    """
-    if os.environ.get("TERM") in DUMB:
-        raise AppError(
-            "usage",
-            f"The workstation needs a screen, and TERM={os.environ['TERM']} is none.",
-            "Take another terminal, or see: cloche ps, cloche attach, cloche changes",
-        )
-    from app.config import load_config
-    from app.paths import Paths as RealPaths
-    from app.services.egress_rules import LocalEgress
-    from app.services.layouts import Layouts
-    from app.services.local import LocalFleet
-    from app.ui.live_terminals import LiveTerminals
-
-    found = paths or RealPaths.from_environment()
-    palette = chosen_palette(os.environ.get("CLOCHE_THEME", ""))
-    ui = load_config(found.config).ui
-    app = ClocheApp(
-        workspace.resolve(),
-        LocalFleet(found),
-        LiveTerminals(found, palette, prefix=ui.prefix, direct_keys=ui.direct_keys),
-        glyphs=glyphs_of_environment(),
-        theme=palette.name,
-        layouts=Layouts(found.state / "layouts"),
-        egress=LocalEgress(found),
-        bell=ui.bell,
-        prefix=ui.prefix,
-        direct_keys=ui.direct_keys,
-    )
-    return run_app(app)
-
-
-def run_app(app: ClocheApp) -> int:
-    """Run the application on this terminal and return its exit status."""
-    mend_parser()
-    app.driver_class = OuterDriver
-    with ended_by_signals(app.exit):
-        app.run()
-    return app.return_code or 0
+def screen_commands(screen: WorkScreen) -> Iterable[SystemCommand]:
+    """Yield the keys of a screen as commands: those that say what they do."""
+    for binding in screen.table().values():
+        if binding.tooltip:
+            yield SystemCommand(
+                binding.description.capitalize(),
+                f"{binding.tooltip} (key {binding.key_display or binding.key})",
+                partial(screen.run_action, binding.action),
+            )

@@ -11,7 +11,7 @@ from rich.style import Style
 from textual.color import Color
 
 from app.errors import AppError
-from app.ui.app import run_workstation
+from app.ui.opening import run_workstation
 from app.ui.plain import CHOSEN, Plain
 from tests.doubles import on_terminal
 from tests.doubles.scenes import workstation

@@ -16,8 +16,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from app.paths import Paths
 from app.services.layouts import Layout, NoLayouts
-from app.ui.app import run_app
 from app.ui.live_terminals import LiveTerminals
+from app.ui.opening import run_app
 from tests.doubles.engines import cache_folder
 from tests.doubles.keeper import FakeSession, session_info
 from tests.doubles.scenes import workstation

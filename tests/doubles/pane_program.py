@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from app.ui.app import run_app
+from app.ui.opening import run_app
 from tests.doubles.feed import FakeFeed
 from tests.doubles.scenes import workstation
 from tests.doubles.terminals import StillTerminals

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, ClassVar
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from app.ui import fleet_screen
-from app.ui.app import ClocheApp, run_app
+from app.ui.app import ClocheApp
 from app.ui.fleet_screen import FleetScreen
+from app.ui.opening import run_app
 from app.ui.theming import chosen_palette
 from tests.doubles.keeper import FakeFleet
 from tests.doubles.scenes import WORKSPACE, crowd

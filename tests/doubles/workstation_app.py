@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, cast
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from app.ui.app import ClocheApp, run_app
+from app.ui.app import ClocheApp
+from app.ui.opening import run_app
 from app.ui.panes import PaneHub
 from tests.doubles.engines import cache_folder
 from tests.doubles.keeper import FakeFleet, FakeSession, session_info

@@ -332,8 +332,7 @@ async def test_a_view_that_goes_after_the_next_one_came_takes_nothing_with_it() 
         await pilot.pause()
         acks = feed.acks
         feed.put("x")
-        await pilot.pause()
-        assert feed.acks > acks
+        await until(pilot, lambda: feed.acks > acks)
 
 
 async def test_what_the_guest_asks_for_is_told_and_not_done() -> None:
