@@ -53,7 +53,7 @@ TAKES_REST: Final = frozenset({"run", "exec", "ssh", "sandbox"})
 ROLES: Final = {
     "broker": ("app.broker.role", "run"),
     "colours": ("app.services.colours_role", "run"),
-    "gateway": ("app.gateway.role", "run"),
+    "gateway": ("app.gateway.lean", "run"),
     "keeper": ("app.keeper.role", "run"),
     "pane-worker": ("vm.terminal.worker", "main"),
 }

@@ -45,3 +45,8 @@ def test_no_machine_is_loaded(folder: str) -> None:
     modules = modules_of(folder)
     assert modules
     assert not loaded_after(modules) & {"asyncssh", "qemu", "dulwich", "vm", "snapshot"}
+
+
+def test_an_idle_keeper_has_not_loaded_what_few_sessions_ask_for() -> None:
+    """Git's objects, and files that keep comments and order: megabytes for each session."""
+    assert not loaded_after(["app.keeper.house"]) & {"dulwich", "ruamel"}

@@ -30,17 +30,17 @@ START_S: Final = 30.0
 
 def build(arguments: argparse.Namespace, output: Output) -> int:
     """Build the image of a recipe, or give an imported one today's toolkit."""
-    from vm import image
+    from vm.image.build import build_image, refresh_image
 
     paths = _store()
     name = arguments.name
     if not arguments.force and _is_imported(paths, name):
         with _bar() as show:
-            return _told(output, image.refresh_image(paths.store, name, show))
+            return _told(output, refresh_image(paths.store, name, show))
     recipe = find_recipe(paths.config, name)
     _make(paths)
     with _bar() as show:
-        built = image.build_image(paths.store, recipe=recipe, progress=show, force=arguments.force)
+        built = build_image(paths.store, recipe=recipe, progress=show, force=arguments.force)
     return _told(output, built)
 
 

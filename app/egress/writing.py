@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from app.egress.compose import About, compose
-from app.egress.rules_edit import ALWAYS, add_rule
 from app.egress.session import add_session_rule, read_session_egress
 from app.errors import AppError
 from app.records import read_session
@@ -51,6 +50,8 @@ def write_choice(paths: Paths, session_id: str, choice: Choice) -> Change:
         return add_session_rule(folder, choice.rule)
     if choice.scope == "project" and not record.workspace:
         raise AppError("usage", "This session has no workspace.", "Answer for the session.")
+    from app.egress.rules_edit import ALWAYS, add_rule  # loads what keeps comments and order
+
     scope = ALWAYS if choice.scope == "always" else record.workspace
     return add_rule(paths.config, choice.rule, scope)
 

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Final
 
 from app.errors import AppError, not_running
 from app.keeper.boot import Workshop
-from app.keeper.commits import Commits
 from app.keeper.ending import End
 from app.keeper.governor import READ_WAIT_S, Governor
 from app.keeper.ledger import Ledger
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from app.keeper.agent_terminal import AgentTerminal
+    from app.keeper.commits import Commits
     from app.keeper.engine import Engine
     from app.keeper.forwards import Forwards
     from app.keeper.links import Links
@@ -54,7 +54,6 @@ class Keeper:
         self.record = self.ledger.record
         self.tree = Tree(self.record, folder)
         self.network = GuestNetwork(paths, self.ledger)
-        self.commits = Commits(self.record, folder)
         self.pane: PaneServer | None = None
         self.shift: Shift | None = None
         """The work on the running machine."""
@@ -68,6 +67,13 @@ class Keeper:
         self._begun: asyncio.Task[None] | None = None
         self._guard: asyncio.Task[None] | None = None
         self._ending: asyncio.Task[None] | None = None
+
+    @cached_property
+    def commits(self) -> Commits:
+        """The agent's commits; what reads git's objects is loaded when somebody asks."""
+        from app.keeper.commits import Commits
+
+        return Commits(self.record, self.ledger.folder)
 
     @property
     def engine(self) -> Engine | None:

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from app.cli.progress import Bar
 from app.main import main
-from vm import image
 from vm.errors import VMError
 
 if TYPE_CHECKING:
@@ -56,7 +55,7 @@ def test_an_error_begins_its_own_line(
         return True
 
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
-    monkeypatch.setattr(image, "build_image", fail)
+    monkeypatch.setattr("vm.image.build.build_image", fail)
     monkeypatch.setattr("sys.stderr.isatty", terminal)
     assert main(["image", "build", "base"]) != 0
     assert "fetching\ncloche: The mirror is gone." in capsys.readouterr().err

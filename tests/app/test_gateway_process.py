@@ -129,6 +129,11 @@ def core_limit(pid: int) -> str:
     return core[4]
 
 
+def has_mapped(pid: int, library: str) -> bool:
+    """Whether a process has loaded a library."""
+    return library in Path(f"/proc/{pid}/maps").read_text()
+
+
 async def test_names_outlive_the_gateway_that_gave_them(tmp_path: Path) -> None:
     async with machine(tmp_path) as here:
         card = await here.card()
@@ -181,6 +186,7 @@ async def test_the_gateway_ends_with_its_keeper_and_holds_nothing_of_the_session
         files = [path for path in held if path.startswith("/") and not path.startswith("/dev/")]
         assert [path for path in files if str(tmp_path) in path] == [str(tmp_path / NAMES)]
         assert core_limit(pid) == "0"
+        assert not has_mapped(pid, "libssl")  # it speaks no TLS itself
         card.close()
     assert not start_time(pid)
 

@@ -17,7 +17,6 @@ import pytest
 from vm.errors import HostLacks, ImageMissing, VMError
 from vm.image import (
     build,
-    build_image,
     find_image,
     guest,
     list_images,
@@ -26,6 +25,7 @@ from vm.image import (
     store,
     tools,
 )
+from vm.image.build import build_image
 from vm.image.progress import stages
 
 if TYPE_CHECKING:
