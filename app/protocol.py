@@ -231,7 +231,8 @@ class Decide(msgspec.Struct, frozen=True):
 class MergeRequest(msgspec.Struct, frozen=True):
     """What to merge: the decisions on record plus what the command line adds for this merge.
 
-    `accept` and `reject` are literal paths first, gitignore-style patterns second.
+    `accept` and `reject` are literal paths first, gitignore-style patterns second. A pattern
+    accepts nothing that is held by its risk; a path does.
     """
 
     accept: tuple[str, ...] = ()
@@ -264,6 +265,8 @@ class MergeReport(msgspec.Struct, frozen=True):
     """Why each of `conflicts` is one, in a phrase."""
     open: int = 0
     """Hunks and aspects that wait for a decision after this merge."""
+    held: tuple[Skipped, ...] = ()
+    """Paths that a pattern of `accept` met and left undecided, and the risk that is why."""
 
 
 class UndoReport(msgspec.Struct, frozen=True):

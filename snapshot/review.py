@@ -7,7 +7,7 @@ Callers hand in plain values (paths, modes, bytes); nothing here reads a workspa
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from blake3 import blake3
 
@@ -36,6 +36,7 @@ __all__ = [
     "FileReview",
     "Kind",
     "Reader",
+    "accept_open",
     "accept_safe",
     "plan_merge",
     "plan_reviews",
@@ -65,15 +66,34 @@ def accept_safe(reviews: Sequence[FileReview], decisions: Decisions) -> list[Mar
     Rejected lines stay rejected. What builds or continuous integration run is accepted: whoever
     shows the marks names it.
     """
+    safe = (review for review in reviews if not review.held)
+    return [
+        mark for review in safe for mark in accept_open(review.file.path, review.units, decisions)
+    ]
+
+
+class Decidable(Protocol):
+    """A hunk or aspect as far as marks are concerned."""
+
+    @property
+    def id(self) -> str:
+        """What names it."""
+        ...
+
+    @property
+    def size(self) -> int:
+        """How many marks it has."""
+        ...
+
+
+def accept_open(path: bytes, units: Iterable[Decidable], decisions: Decisions) -> list[Mark]:
+    """Return marks that accept what is open of a file; rejected lines stay rejected."""
     marks: list[Mark] = []
-    for review in reviews:
-        if review.tier == "held" or review.suspicious:
-            continue
-        for unit in review.units:
-            known = review.marks(decisions, unit)
-            wanted = known.replace(LETTERS["open"], LETTERS["accepted"])
-            if wanted != known:
-                marks.append(Mark(review.file.path, unit.id, wanted))
+    for unit in units:
+        known = decisions.marks(path, unit.id, unit.size)
+        wanted = known.replace(LETTERS["open"], LETTERS["accepted"])
+        if wanted != known:
+            marks.append(Mark(path, unit.id, wanted))
     return marks
 
 

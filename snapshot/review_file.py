@@ -23,7 +23,7 @@ from .hunks import Aspect, AspectKind, Hunk, Unit, build_hunks, content_id
 from .intraline import Marked, changed_ranges
 from .lines import BOM, has_bom, is_binary, split, stem
 from .review_facts import bom_notes, ending_notes, has_mixed_endings, is_utf8, span_of
-from .risk import Risk, risk_of
+from .risk import HIDES_TEXT, Risk, risk_of
 from .safe_text import decode, is_suspicious, safe_line
 
 if TYPE_CHECKING:
@@ -118,6 +118,13 @@ class FileReview:
         self._remember = lru_cache(_MEMORY)(self._intraline)
 
     # Units and marks
+
+    @property
+    def held(self) -> str:
+        """Why a wide yes leaves the file to a decision of its own; empty where it takes it."""
+        if self.tier == "held":
+            return self.risk
+        return HIDES_TEXT if self.suspicious else ""
 
     @property
     def units(self) -> tuple[Unit, ...]:

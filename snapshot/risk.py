@@ -21,7 +21,9 @@ from .safe_text import decode, is_suspicious
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["Risk", "Tier", "risk_of", "risk_of_name"]
+__all__ = ["HIDES_TEXT", "Risk", "Tier", "risk_of", "risk_of_name"]
+
+HIDES_TEXT: Final = "holds invisible or reordering characters"
 
 _EXECUTABLE: Final = "100755"
 _LINK: Final = "120000"
@@ -124,7 +126,7 @@ def _strange(path: bytes, mode: str, old_mode: str, agent: bytes, base: bytes | 
     if _parts(path)[-1] == "head" and _BARE_HEAD.match(agent):
         return "can make git take its folder for a repository"
     if _hides_text(agent, base) or is_suspicious(decode(path)):
-        return "holds invisible or reordering characters"
+        return HIDES_TEXT
     return ""
 
 

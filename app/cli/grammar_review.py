@@ -70,9 +70,8 @@ def _judge(add: Adder) -> None:
 
 def _merge(add: Adder) -> None:
     merge = add("merge", "write accepted changes into the workspace", session=True)
-    add_repeated(
-        merge, "--accept", "PATTERN", "accept a path, or what a gitignore-style pattern matches"
-    )
+    what = "accept a path, or what a gitignore-style pattern matches and no risk holds back"
+    add_repeated(merge, "--accept", "PATTERN", what)
     add_repeated(merge, "--reject", "PATTERN", "leave out what would be accepted")
     add_repeated(merge, "--hunk", "HID", "accept one hunk by its id or the beginning of it")
     merge.add_argument(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
-from typing import TYPE_CHECKING, Any
+import shlex
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -21,8 +22,13 @@ from snapshot.writeback_plan import ALREADY, KEPT
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Sequence
 
     from app.cli.output import Output
+    from app.protocol import Skipped
+
+_NAMED: Final = 8
+"""Most paths that one proposed command names."""
 
 
 def merge(arguments: argparse.Namespace, output: Output) -> int:
@@ -44,7 +50,8 @@ def merge(arguments: argparse.Namespace, output: Output) -> int:
         {"session": info.id, **fields}, lambda: _print_merge(output, found, request, report)
     )
     left_out = any(skipped.reason not in (ALREADY, KEPT) for skipped in report.skipped)
-    return EXIT_DECISION if report.conflicts or left_out or undecided else EXIT_DONE
+    waits = report.conflicts or report.held or left_out or undecided
+    return EXIT_DECISION if waits else EXIT_DONE
 
 
 def resolve_of(text: str) -> Resolve:
@@ -76,7 +83,8 @@ def _undecided(request: MergeRequest, report: MergeReport) -> bool:
 
 def _left_by_safe(found: Changes, report: MergeReport) -> list[FileChange]:
     """Return the files that "accept safe" leaves to the user: undecided, and held by a risk."""
-    done = {*report.written, *report.conflicts, *(skipped.path for skipped in report.skipped)}
+    left_out = (one.path for one in (*report.skipped, *report.held))
+    done = {*report.written, *report.conflicts, *left_out}
     return [
         file
         for file in found.files
@@ -101,6 +109,8 @@ def _print_merge(
         output.line(f"left out {shown(skipped.path)}: {skipped.reason}")
     for file in _warned_by_safe(found, report) if request.accept_safe else ():
         output.line(f"warning {shown(file.path)}: {file.risk}")
+    for held in report.held:
+        output.line(f"held back {shown(held.path)}: {held.reason}")
     for file in _left_by_safe(found, report) if request.accept_safe else ():
         output.line(f"left open {shown(file.path)}: {file.risk}")
     for conflict in report.reasons:
@@ -109,11 +119,20 @@ def _print_merge(
         output.line(f"note {shown(notice)}")
     if report.conflicts:
         output.line(f"Choose: cloche merge {found.session} --resolve PATH=yours|agent|both")
+    if report.held:
+        output.line(f"No pattern accepts these. By name: {by_name(found.session, report.held)}")
     if report.open:
         noun = "hunk waits" if report.open == 1 else "hunks wait"
         output.line(f"{report.open} {noun}: cloche merge {found.session} --accept PATTERN")
     if report.merge:
         output.line(f"Take it back: cloche undo {report.merge}")
+
+
+def by_name(session: str, held: Sequence[Skipped]) -> str:
+    """Return the command that accepts held files; those that it cannot show come as PATH."""
+    words = [shlex.quote(one.path) if shown(one.path) == one.path else "PATH" for one in held]
+    few = list(dict.fromkeys(words))[:_NAMED]
+    return " ".join(["cloche merge", session, *(f"--accept {word}" for word in few)])
 
 
 def undo(arguments: argparse.Namespace, output: Output) -> int:

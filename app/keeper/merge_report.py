@@ -14,11 +14,17 @@ if TYPE_CHECKING:
 
 
 def report_of(
-    merge: str, done: MergeOutcome | MergePlan, still_open: int, *, dry_run: bool = False
+    merge: str,
+    done: MergeOutcome | MergePlan,
+    still_open: int,
+    held: Iterable[Skipped] = (),
+    *,
+    dry_run: bool = False,
 ) -> MergeReport:
     """Return the report of a merge, or with `dry_run` of a plan of one.
 
-    `still_open`: how many hunks and aspects wait for a decision after it.
+    `still_open`: how many hunks and aspects wait for a decision after it; `held`: what its
+    patterns left out.
     """
     why = _skipped(done.conflicts)
     return MergeReport(
@@ -30,6 +36,7 @@ def report_of(
         _told(done.notices),
         why,
         still_open,
+        tuple(held),
     )
 
 

@@ -36,6 +36,8 @@ class Summary:
     binary: bool
     risk: str
     tier: Tier
+    held: str
+    """Why a wide yes leaves the file to a decision of its own, else empty."""
     units: tuple[UnitSummary, ...]
 
     def has(self, letter: str, path: bytes, decisions: Decisions) -> bool:
@@ -56,4 +58,5 @@ def summary_of(review: FileReview) -> Summary:
         else UnitSummary(unit.id, unit.size, (0, 0, 0, 0), unit.kind, unit.id)
         for unit in review.units
     )
-    return Summary(review.added, review.removed, review.binary, review.risk, review.tier, units)
+    counts = review.added, review.removed
+    return Summary(*counts, review.binary, review.risk, review.tier, review.held, units)

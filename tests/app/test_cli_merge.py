@@ -97,6 +97,17 @@ def test_what_accept_safe_leaves_says_why(
     assert ("warning Makefile: runs when it is built\n" in printed) is safe
 
 
+def test_what_a_pattern_holds_back_waits_and_says_how_to_take_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    held = (Skipped("run me", "becomes executable"), Skipped("odd\x1b", "is binary"))
+    assert merged(monkeypatch, MergeReport("m", written=("a",), held=held)) == 3
+    said = capsys.readouterr().out
+    assert "held back run me: becomes executable\n" in said
+    assert f"By name: cloche merge {SESSION} --accept 'run me' --accept PATH\n" in said
+    assert "\x1b" not in said
+
+
 def test_an_undo_that_finds_nothing_says_so(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -107,7 +107,7 @@ async def test_whole_entries_are_chosen_between(bench: Bench, choice: ConflictCh
     mine = {"data.bin": b"\0mine", "gone.txt": b"not gone\n", "new.txt": b"mine\n"}
     for name, data in mine.items():
         (bench.workspace / name).write_bytes(data)
-    report = merge(bench, "*")
+    report = merge(bench, "*", "data.bin")
     assert set(report.conflicts) == set(mine)
     conflicts = {one.path: one for one in bench.desk.conflicts.all()}
     assert {path: one.yours for path, one in conflicts.items()} == mine
@@ -160,7 +160,7 @@ async def test_what_a_merge_wrote_is_no_edit_of_mine(bench: Bench) -> None:
     def drifted() -> set[str]:
         return {file.path for file in bench.desk.changes().files if file.drift}
 
-    merge(bench, "*")
+    merge(bench, "*", "new.txt")
     assert drifted() == set()
     (bench.workspace / "a.txt").write_text(AGENTS + "mine\n")
     (bench.workspace / "new.txt").chmod(0o644)

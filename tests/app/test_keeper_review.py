@@ -176,6 +176,38 @@ async def test_merge_takes_literal_paths_first_and_patterns_second(bench: Bench)
         assert caught.value.code == "not-found"
 
 
+async def test_a_pattern_accepts_nothing_that_is_held_and_a_name_does(bench: Bench) -> None:
+    edited(bench)
+    bench.guest.put(b".envrc", b"export X=1\n")
+    await bench.take()
+
+    def dry(*accept: str, reject: tuple[str, ...] = ()) -> tuple[set[str], dict[str, str]]:
+        request = MergeRequest(accept=accept, reject=reject, dry_run=True)
+        report = bench.desk.merge(request)
+        return set(report.written), {one.path: one.reason for one in report.held}
+
+    risks = {file.path: file.risk for file in bench.desk.changes().files if file.tier == "held"}
+    assert set(risks) == {"tool.sh", ".envrc"}
+    assert dry("*") == ({"a.txt", "gone.txt"}, risks)
+    assert dry("*.sh") == (set(), {"tool.sh": risks["tool.sh"]})
+    for both in (("*", "tool.sh"), ("tool.sh", "*")):
+        written, held = dry(*both)
+        assert (written, set(held)) == ({"a.txt", "gone.txt", "tool.sh"}, {".envrc"})
+    assert dry("*", "./tool.sh", ".envrc")[1] == {}
+    assert dry("*", reject=("tool.sh", ".envrc")) == ({"a.txt", "gone.txt"}, {})
+
+
+async def test_what_is_held_stays_open_and_keeps_what_was_decided(bench: Bench) -> None:
+    edited(bench)
+    await bench.take()
+    assert [one.path for one in bench.desk.merge(MergeRequest(accept=("*",))).held] == ["tool.sh"]
+    decided = {file.path: file.decision for file in bench.desk.changes().files}
+    assert decided == {"a.txt": "accepted", "gone.txt": "accepted", "tool.sh": "open"}
+    bench.desk.decide([Decide("tool.sh", "accepted")])
+    report = bench.desk.merge(MergeRequest(accept=("*",)))
+    assert (report.written, report.held) == (("tool.sh",), ())
+
+
 async def test_what_the_command_line_accepts_is_recorded(bench: Bench) -> None:
     edited(bench)
     await bench.take()

@@ -106,7 +106,11 @@ def test_run_look_merge_a_part_and_take_it_back(
     assert refused["written"] == []
     assert tree(workspace) == before
 
-    merged = world.json("merge", session, "--accept", "src/*", "--accept", "cloche-demo/*.sh")
+    wide = ("--accept", "src/*", "--accept", "cloche-demo/*.sh")
+    held = world.json("merge", session, *wide, "--dry-run", status=3)["held"]
+    names = [one["path"] for one in held]
+    assert set(names) == {"src/e.sh", "cloche-demo/run.sh"}
+    merged = world.json("merge", session, *wide, *(f"--accept={name}" for name in names))
     taken = {"src/c-renamed.txt", "src/d.txt", "src/e.sh", "cloche-demo/run.sh"}
     assert set(merged["written"]) == taken
     assert merged["conflicts"] == merged["skipped"] == []
