@@ -11,6 +11,7 @@ import msgspec
 
 from app.errors import AppError
 from app.protocol import MAX_LINE
+from app.rpc_parts import Parted  # noqa: TC001 - msgspec reads the annotations
 
 APPLICATION_ERROR = -32000
 """JSON-RPC's first code for errors of the application."""
@@ -37,6 +38,8 @@ class Request(msgspec.Struct, frozen=True):
     method: str
     params: msgspec.Raw = msgspec.Raw(b"{}")
     id: int | None = None
+    parted: Parted | None = None
+    """Where the parameters are when they are too long for this line."""
     jsonrpc: str = "2.0"
 
 
@@ -46,6 +49,8 @@ class Incoming(msgspec.Struct, frozen=True):
     id: int | None = None
     result: msgspec.Raw = msgspec.Raw(b"null")
     error: ErrorBody | None = None
+    parted: Parted | None = None
+    """Where the result is when it is too long for this line."""
     method: str = ""
     params: msgspec.Raw = msgspec.Raw(b"{}")
     jsonrpc: str = "2.0"
@@ -54,6 +59,13 @@ class Incoming(msgspec.Struct, frozen=True):
 class _Result(msgspec.Struct, frozen=True):
     id: int | None
     result: object
+    jsonrpc: str = "2.0"
+
+
+class _PartedResult(msgspec.Struct, frozen=True):
+    id: int | None
+    parted: Parted
+    result: None = None
     jsonrpc: str = "2.0"
 
 
@@ -73,12 +85,18 @@ class _Call(msgspec.Struct, frozen=True):
     id: int
     method: str
     params: object
+    parted: Parted | None = None
     jsonrpc: str = "2.0"
 
 
 def result_line(number: int | None, result: object) -> bytes:
     """Encode the answer to call `number`."""
     return _line(_Result(number, result))
+
+
+def parted_line(number: int | None, parted: Parted) -> bytes:
+    """Encode the answer to call `number` whose result is fetched in pieces."""
+    return _line(_PartedResult(number, parted))
 
 
 def error_line(number: int | None, code: str, message: str, hint: str) -> bytes:
@@ -91,9 +109,9 @@ def notice_line(method: str, params: object) -> bytes:
     return _line(_Notice(method, params))
 
 
-def call_line(number: int, method: str, params: object) -> bytes:
-    """Encode a call."""
-    return _line(_Call(number, method, params))
+def call_line(number: int, method: str, params: object, parted: Parted | None = None) -> bytes:
+    """Encode a call; with `parted` its parameters were put before."""
+    return _line(_Call(number, method, params, parted))
 
 
 def _line(value: msgspec.Struct) -> bytes:

@@ -69,11 +69,13 @@ class BaseReader:
 
         `limit` is the most bytes of interest: a longer content is None as well.
         """
-        if not self._blobs.has(digest):
-            path = self._manifest.path_of(digest)
-            if path is None or (limit is not None and self._file(path).size > limit):
-                return None
-            self.ensure([path])
+        found = self._blobs.read(digest, limit)
+        if found is not None or self._blobs.has(digest):
+            return found
+        path = self._manifest.path_of(digest)
+        if path is None or (limit is not None and self._file(path).size > limit):
+            return None
+        self.ensure([path])
         return self._blobs.read(digest, limit)
 
     def _file(self, path: bytes) -> Entry:

@@ -14,8 +14,11 @@ import msgspec
 from app.client.launch import ensure_keeper
 from app.errors import AppError
 from app.paths import check_sockets_private
+from app.processes import lock_held
 from app.protocol import PROTOCOL, SUBSYSTEM, Event
+from app.records import KEEPER_LOCK
 from app.rpc import Incoming, Lines, call_line
+from app.rpc_parts import MAX_VALUE, PIECE, WHOLE, Parted, Put, Wanted, too_long
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -30,6 +33,10 @@ if TYPE_CHECKING:
 
 OPEN_S: Final = 20.0
 """Seconds for starting a keeper and getting through to it."""
+
+WAKE_S: Final = 300.0
+"""Seconds more for a keeper that is there and does not answer yet: it begins by comparing all that
+its agent changed, which takes its time with ten thousand files on a busy host."""
 
 CALL_S: Final = 30.0
 RETRY_S: Final = 0.05
@@ -91,7 +98,7 @@ class Connection:
     def __init__(self, ssh: asyncssh.SSHClientConnection) -> None:
         self.ssh = ssh
         self._number = 0
-        self._waiting: dict[int, asyncio.Future[msgspec.Raw]] = {}
+        self._waiting: dict[int, asyncio.Future[Incoming]] = {}
         self._events: asyncio.Queue[Event | None] = asyncio.Queue(MAX_EVENTS)
         self._writer: asyncssh.SSHWriter[bytes] | None = None
         self._listening: asyncio.Task[None] | None = None
@@ -106,6 +113,7 @@ class Connection:
         `sockets` is asked again and again, for a new keeper may have them elsewhere.
         """
         deadline = time.monotonic() + OPEN_S
+        last = deadline + WAKE_S
         while True:
             try:
                 connection = cls(await connect(sockets() / "control.sock", host_key))
@@ -117,7 +125,8 @@ class Connection:
                 if not start:
                     raise keeper_lost() from error
                 await ensure_keeper(folder, deadline)
-            if time.monotonic() > deadline:
+            now = time.monotonic()
+            if now > last or (now > deadline and not lock_held(folder / KEEPER_LOCK)):
                 raise keeper_lost()
             await asyncio.sleep(RETRY_S)
 
@@ -147,7 +156,7 @@ class Connection:
         if future is None or future.done():
             return
         if message.error is None:
-            future.set_result(message.result)
+            future.set_result(message)
             return
         data = message.error.data
         code, hint = (data.code, data.hint) if data else ("keeper", "")
@@ -159,15 +168,52 @@ class Connection:
         self._events.put_nowait(event)
 
     async def call(self, method: str, params: object, timeout_s: float = CALL_S) -> msgspec.Raw:
-        """Do one call and return its raw result; AppError when it fails or nobody answers."""
+        """Do one call and return its raw result; AppError when it fails or nobody answers.
+
+        What is too long for one line crosses in pieces.
+        """
+        body = msgspec.json.encode(params)
+        parted = None
+        if len(body) > WHOLE:
+            parted, body = await self._put(body), b"{}"
+        answer = await self._exchange(method, msgspec.Raw(body), timeout_s, parted)
+        return answer.result if answer.parted is None else await self._fetch(answer.parted)
+
+    async def _put(self, body: bytes) -> Parted:
+        """Bring a long parameter to the keeper."""
+        if len(body) > MAX_VALUE:
+            raise too_long(len(body))
+        self._number += 1
+        number = self._number
+        for at in range(0, len(body), PIECE):
+            await self._exchange("put", Put(number, body[at : at + PIECE]))
+        return Parted(number, len(body))
+
+    async def _fetch(self, parted: Parted) -> msgspec.Raw:
+        """Return a long result."""
+        if parted.size > MAX_VALUE:
+            raise too_long(parted.size)
+        found = bytearray()
+        while len(found) < parted.size:
+            answer = await self._exchange("piece", Wanted(parted.id, len(found)))
+            piece = msgspec.json.decode(answer.result, type=bytes)
+            if not piece:
+                raise AppError("protocol", "The keeper's answer has a piece that is empty.")
+            found += piece
+        return msgspec.Raw(bytes(found))
+
+    async def _exchange(
+        self, method: str, params: object, timeout_s: float = CALL_S, parted: Parted | None = None
+    ) -> Incoming:
+        """Send one line and return the line that answers it."""
         if self._writer is None or self._closed:
             raise keeper_lost()
         self._number += 1
         number = self._number
-        future: asyncio.Future[msgspec.Raw] = asyncio.get_running_loop().create_future()
+        future: asyncio.Future[Incoming] = asyncio.get_running_loop().create_future()
         self._waiting[number] = future
         try:
-            self._writer.write(call_line(number, method, params))
+            self._writer.write(call_line(number, method, params, parted))
             return await asyncio.wait_for(future, timeout_s)
         except TimeoutError as error:
             text = f"The keeper did not answer '{method}' in {timeout_s:.0f} s."

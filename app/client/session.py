@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from vm.egress.questions import Answer
 
 MIRROR_S: Final = 300.0
-"""Seconds for calls that may boot a machine or move gigabytes."""
+"""Seconds for calls that may boot a machine, move gigabytes or decide about all files at once."""
 
 MAX_BLOB: Final = 256 << 20
 """Largest content in bytes that is taken into memory."""
@@ -132,7 +132,7 @@ class SessionClient:
 
     async def decide(self, decisions: Sequence[Decide]) -> None:
         """Record decisions as one undo step."""
-        await self._connection.call("decide", {"decisions": list(decisions)})
+        await self._connection.call("decide", {"decisions": list(decisions)}, MIRROR_S)
 
     async def view(self, path: str, *, viewed: bool) -> None:
         """Mark a changed file as viewed in its present state, or take the mark away."""

@@ -8,7 +8,7 @@ from app.errors import AppError
 from app.keeper.importing import file_of, report_of, taken
 from app.keeper.remarks import checked_text
 from app.protocol_review import MAX_EDIT, MAX_PATCH, HunkResult
-from snapshot.decisions import LETTERS, Uniform, state_of
+from snapshot.decisions import LETTERS, Mark, Uniform, state_of
 from snapshot.facts import edit_fact, reason_fact, rejected_fact
 from snapshot.hunks import Hunk
 from snapshot.patch_read import read_patch
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from app.keeper.generation import Generation
     from app.protocol import Decide
     from app.protocol_review import EditRequest, PatchReport
-    from snapshot.decisions import DecisionLog, Fact, Mark
+    from snapshot.decisions import DecisionLog, Fact
     from snapshot.review import ChangedFile
 
 
@@ -44,11 +44,17 @@ class Deciding:
         return self._log.record(marks, facts)
 
     def _marks(self, decision: Decide) -> list[Mark]:
-        review = self._generation.review(self._generation.named(decision.path))
+        file = self._generation.named(decision.path)
         if decision.lines and len(decision.hunks) == 1:
-            hunk, lines = decision.hunks[0], decision.lines
-            return [review.decide_lines(self._log, decision.decision, hunk, lines)]
-        return review.decide(decision.decision, decision.hunks)
+            review, hunk = self._generation.review(file), decision.hunks[0]
+            return [review.decide_lines(self._log, decision.decision, hunk, decision.lines)]
+        # the lines themselves are not needed: comparing thousands of files takes long
+        sizes = {unit.id: unit.size for unit in self._generation.summary(file).units}
+        wanted = decision.hunks or tuple(sizes)
+        if not sizes.keys() >= set(wanted):
+            return self._generation.review(file).decide(decision.decision, decision.hunks)
+        letter = LETTERS[decision.decision]
+        return [Mark(file.path, unit, letter * sizes[unit]) for unit in wanted]
 
     def facts(self, file: ChangedFile, marks: Iterable[Mark], reason: str = "") -> list[Fact]:
         """Return what new marks say besides: why, what is to be remembered, that no edit holds."""

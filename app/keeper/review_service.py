@@ -88,6 +88,7 @@ class ReviewMethods:
     def __init__(self, keeper: Keeper, send: Callable[[str], Awaitable[None]]) -> None:
         self._keeper = keeper
         self._send = send
+        self._listed = Changes("", -1)  # later pages are of the list that the first one began
         self.methods: dict[str, Callable[[msgspec.Raw], Awaitable[object]]] = {
             "changes": self._changes,
             "decide": self._decide,
@@ -117,8 +118,9 @@ class ReviewMethods:
         asked = parse(params, _Refresh)
         if asked.refresh:
             await self._keeper.refresh()
-        changes = await in_thread(self._desk.changes)
-        return page_of(changes, max(0, asked.start))
+        if asked.start <= 0 or self._listed.generation != self._keeper.tree.generation:
+            self._listed = await in_thread(self._desk.changes)
+        return page_of(self._listed, max(0, asked.start))
 
     async def _decide(self, params: msgspec.Raw) -> object:
         asked = parse(params, _Decide)

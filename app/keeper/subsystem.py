@@ -11,7 +11,8 @@ import msgspec
 from app.errors import AppError
 from app.keeper.threads import end_tasks
 from app.protocol import PROTOCOL
-from app.rpc import Lines, Request, error_line, notice_line, result_line
+from app.rpc import Lines, Request, error_line, notice_line, parted_line, result_line
+from app.rpc_parts import WHOLE, Put, Shelf, Wanted
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Coroutine
@@ -72,6 +73,7 @@ class _Conversation:
         self._room = asyncio.Semaphore(MAX_PENDING)
         self._writing = asyncio.Lock()
         self._subscribed = False
+        self._shelf = Shelf()
 
     async def run(self) -> None:
         try:
@@ -111,13 +113,28 @@ class _Conversation:
 
     async def _answer(self, request: Request) -> None:
         try:
-            answer = await self._service.call(request.method, request.params)
-            line = result_line(request.id, answer)
+            line = self._result(request, await self._do(request))
         except AppError as error:
             line = error_line(request.id, error.code, error.message, error.hint)
         except msgspec.MsgspecError as error:
             line = error_line(request.id, "usage", f"Bad parameters: {error}", "")
         await self._send(line)
+
+    async def _do(self, request: Request) -> object:
+        if request.method == "put":
+            return self._shelf.put(msgspec.json.decode(request.params, type=Put))
+        if request.method == "piece":
+            return self._shelf.piece(msgspec.json.decode(request.params, type=Wanted))
+        params = request.params
+        if request.parted is not None:
+            params = msgspec.Raw(self._shelf.take(request.parted))
+        return await self._service.call(request.method, params)
+
+    def _result(self, request: Request, answer: object) -> bytes:
+        body = msgspec.json.encode(answer)
+        if len(body) <= WHOLE:
+            return result_line(request.id, msgspec.Raw(body))
+        return parted_line(request.id, self._shelf.keep(body))
 
     async def _forward(self) -> None:
         async for event in self._service.events():

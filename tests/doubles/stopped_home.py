@@ -37,14 +37,17 @@ class Home:
         self.paths = Paths(*(root / name / "cloche" for name in "SDCCR"))
         private_folder(self.paths.state)
 
-    def stopped(self, session: str) -> Path:
+    def stopped(self, session: str, workspace: Path | None = None) -> Path:
+        """Make a session's folder; of one with a workspace the caller takes the snapshot."""
         folder = private_folder(self.paths.sessions) / session
         folder.mkdir(mode=0o700)
         public, key = new_host_key()
         write_atomic(folder / "control_key", key)
-        record = SessionRecord(session, session, shell(), str(self.root), 0.0, "none", public)
+        place = str(workspace or self.root)
+        record = SessionRecord(session, session, shell(), place, 0.0, "none", public)
         write_record(folder / "session.json", record)
-        write_record(folder / "state.json", StateRecord(state="stopped"))
+        prepared = workspace is not None
+        write_record(folder / "state.json", StateRecord(state="stopped", prepared=prepared))
         return folder
 
     def begin(self, *words: str) -> subprocess.Popen[str]:
