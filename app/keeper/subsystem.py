@@ -122,7 +122,8 @@ class _Conversation:
 
     async def _do(self, request: Request) -> object:
         if request.method == "put":
-            return self._shelf.put(msgspec.json.decode(request.params, type=Put))
+            self._shelf.put(msgspec.json.decode(request.params, type=Put))
+            return {}
         if request.method == "piece":
             return self._shelf.piece(msgspec.json.decode(request.params, type=Wanted))
         params = request.params
