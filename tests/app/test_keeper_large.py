@@ -19,7 +19,7 @@ from tests.app.keeper_bench import Bench
 from tests.doubles.stopped_home import Home, stopped_home
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import AsyncGenerator, Iterator
 
     from app.protocol import Changes
 
@@ -36,7 +36,7 @@ def home() -> Iterator[Home]:
 
 
 @contextlib.asynccontextmanager
-async def keeper_of(home: Home) -> AsyncIterator[SessionClient]:
+async def keeper_of(home: Home) -> AsyncGenerator[SessionClient]:
     """Connect to the session's keeper, which a command in that home has started."""
     assert await asyncio.to_thread(home.at_once, ("changes", SESSION)) == [(0, "")]
     async with await SessionClient.open(home.paths, SESSION, start=False) as client:
