@@ -7,11 +7,12 @@ structs are the bodies of the `--json` objects (see `docs/architecture.md`). Pat
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 
 from app.protocol_review import Resolve  # noqa: TC001 - msgspec reads the annotations
+from vm.egress.broker.meter import CapAnswer  # noqa: TC001 - msgspec reads the annotation
 from vm.egress.questions import (
     Answer,  # noqa: TC001 - msgspec reads the annotations
     Question,  # noqa: TC001
@@ -76,6 +77,19 @@ class Meter(msgspec.Struct, frozen=True):
     cap_usd: float | None = None
     asks: bool = False
     """Requests wait: a cap is reached."""
+    waiting: int = 0
+    """How many of them."""
+    asked: float = 0.0
+    """When the first of them came, in unix seconds; it names the question."""
+    ends: float = 0.0
+    """When the last of them is refused, unless somebody answers."""
+    more_tokens: int | None = None
+    more_usd: float | None = None
+    """The caps that "as much again" would put in force."""
+    changed: bool = False
+    """The caps are others than those that the session began with."""
+    stopped: bool = False
+    """The user said: at the cap everything is refused, until the caps are others."""
 
 
 class SessionInfo(msgspec.Struct, frozen=True):
@@ -303,6 +317,23 @@ class EgressRule(msgspec.Struct, frozen=True):
     """What an answer put in force, as `allow pkgs.example:443 in this session`."""
 
     rule: str
+
+
+class CapChange(msgspec.Struct, frozen=True):
+    """Other caps on what a session uses: by an answer, or each as it is named."""
+
+    answer: CapAnswer | None = None
+    """None: by the numbers."""
+    tokens: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    usd: Annotated[float, msgspec.Meta(gt=0)] | None = None
+    asked: float = 0.0
+    """The question that is answered, as `Meter.asked` names it; 0: whatever is asked."""
+
+
+class CapWord(msgspec.Struct, frozen=True):
+    """What holds after a change of caps, in one line."""
+
+    cap: str
 
 
 class Forward(msgspec.Struct, frozen=True):

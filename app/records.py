@@ -269,7 +269,8 @@ def _without_keeper(folder: Path, state: StateRecord, running: bool) -> StateRec
 
 
 def session_info(record: SessionRecord, state: StateRecord) -> SessionInfo:
-    """Join both records to what clients see."""
+    """Join both records to what clients see; a machine that does not run asks for nothing."""
+    asking = state.state in ("running", "paused")
     return SessionInfo(
         id=record.id,
         name=state.name or record.name,
@@ -291,9 +292,9 @@ def session_info(record: SessionRecord, state: StateRecord) -> SessionInfo:
         open_units=state.open_units,
         since=state.since,
         sandbox=record.sandbox,
-        meter=state.meter,
+        meter=state.meter if asking else msgspec.structs.replace(state.meter, asks=False),
         egress=state.egress,
-        asks=state.asks if state.state in ("running", "paused") else (),
+        asks=state.asks if asking else (),
     )
 
 

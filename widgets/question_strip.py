@@ -1,4 +1,4 @@
-"""Held connections: who wants where, for how long it still waits, and what each answer would write.
+"""What agents wait for: who wants what, for how long it still waits, what each answer would write.
 
 The guest chooses the moment of a question, so the strip takes neither focus nor key by itself. Keys
 count a moment after the user gave it the focus or another question came; an answer that holds for
@@ -46,7 +46,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class HeldQuestion:
-    """One host that one session waits for; texts are safe to print."""
+    """What one session waits for, mostly a host; texts are safe to print."""
 
     key: str
     """Names the question as long as it is open."""
@@ -61,6 +61,10 @@ class HeldQuestion:
     answers: tuple[Answer, ...]
     about: object = None
     """What it is about, for whoever acts on an answer."""
+    wish: str = "wants"
+    """Between who and target."""
+    more: bool = True
+    """There are more answers than keys: enter shows them all."""
 
 
 class QuestionStrip(LineView, can_focus=True):
@@ -171,7 +175,7 @@ class QuestionStrip(LineView, can_focus=True):
         answer = next((one for one in question.answers if one.key == event.key), None)
         if event.key == "enter" and self.chosen is not None:
             self._give(question, self.chosen)
-        elif event.key == "enter":
+        elif event.key == "enter" and question.more:
             self.post_message(self.More(question))
         elif event.key == "tab":
             self._set((*self.questions[1:], question))
@@ -208,7 +212,7 @@ class QuestionStrip(LineView, can_focus=True):
         """Show the end of the host in any case: it says whose it is."""
         paint, mark = self.paint, self.glyphs.ellipsis
         right = [(self._times(question), paint("muted", "raised"))]
-        lead = f"{self.glyphs.waiting} {question.who} wants "
+        lead = f"{self.glyphs.waiting} {question.who} {question.wish} "
         room = width - total(right) - 1
         lead = lead if len(lead) + len(question.target) <= room else lead[: max(12, room // 3)]
         target = question.target
@@ -237,7 +241,8 @@ class QuestionStrip(LineView, can_focus=True):
             return [(self._opener, key), (" answers", self.paint("muted", "raised"))], []
         if self.chosen is not None:
             return self._keys((("enter", "write this rule"), ("esc", "back")), width), []
-        keys = [*((one.shown, one.label) for one in question.answers), ("enter", "all")]
+        keys = [(one.shown, one.label) for one in question.answers]
+        keys += [("enter", "all")] if question.more else []
         more = [("tab", "next")] if len(self.questions) > 1 else []
         for one in (("esc", "later"), *more):  # in the last line of the screen, too
             if _room([*keys, one]) < width:

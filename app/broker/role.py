@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from app.broker import handover, wire
 from app.wire_text import text_path
 from vm.egress.broker import secret, services
-from vm.egress.broker.broker import Broker, nobody, prepare
+from vm.egress.broker.broker import Broker, prepare
 from vm.egress.broker.doors import Door, ServiceJudge, connector
 from vm.egress.dial import DirectDialer, SystemResolver
 from vm.egress.dial_proxy import ProxyDialer
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from vm.egress.broker.exchange import Record
-    from vm.egress.broker.meter import Caps, Totals
+    from vm.egress.broker.meter import Totals, Waiting
     from vm.egress.broker.services import Held
 
 
@@ -71,7 +71,6 @@ class Served:
 
     def __init__(self, begin: wire.Begin, keeper: asyncio.StreamWriter) -> None:
         self._begin, self._keeper = begin, keeper
-        self._answers: asyncio.Queue[Caps] = asyncio.Queue()
         self._resolver = SystemResolver()
         self._broker: Broker | None = None
 
@@ -87,9 +86,10 @@ class Served:
         dialer = ProxyDialer(self._begin.proxies, direct, judge, self._resolver)
         self._broker = Broker(
             held, connector(dialer), trust, self._log, self._begin.caps,
-            self._over if self._begin.ask else nobody,
+            self._over if self._begin.ask else None,
             totals=self._begin.totals, used=self._used,
         )  # fmt: skip
+        self._broker.gate.stopped = self._begin.stopped
         self._upstreams = {one.service.name: _upstream(one) for one in held}
         said = tuple(_missing(service, missing) for service in wanted if service.name in missing)
         self._say(wire.Ready(tuple(sorted(self._broker.hosts())), services.guest_env(held), said))
@@ -102,8 +102,7 @@ class Served:
             while raw := await reader.readline():
                 message = wire.order(raw)
                 if isinstance(message, wire.Capped):
-                    self._broker.caps = message.caps
-                    self._answers.put_nowait(message.caps)
+                    self._broker.gate.change(message.caps, stopped=message.stopped)
         finally:
             serving.cancel()
             await asyncio.gather(serving, return_exceptions=True)
@@ -115,15 +114,9 @@ class Served:
     def _used(self, totals: Totals) -> None:
         self._say(wire.Used(totals))
 
-    async def _over(self, totals: Totals, caps: Caps) -> Caps | None:
-        """Ask the keeper, which asks the user; cancelled where nobody answers in time."""
-        while not self._answers.empty():
-            self._answers.get_nowait()  # what was said before the question is in force already
-        self._say(wire.Over(True))
-        try:
-            return await self._answers.get()
-        finally:
-            self._say(wire.Over(False))
+    def _over(self, waiting: Waiting) -> None:
+        """Tell the keeper, which asks the user."""
+        self._say(wire.Over(waiting))
 
     def _log(self, record: Record) -> None:
         host, upstream = self._upstreams[record.service]

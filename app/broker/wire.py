@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import msgspec
 
-from vm.egress.broker.meter import Caps, Totals
+from vm.egress.broker.meter import Caps, Totals, Waiting
 from vm.egress.proxy import Proxies
 
 MAX_LINE: Final = 4 << 20
@@ -26,6 +26,8 @@ class Begin(msgspec.Struct, tag="begin", frozen=True):
     """Whether somebody can be asked at a cap."""
     totals: Totals = Totals()
     """What the session used before this broker was started."""
+    stopped: bool = False
+    """At a cap everything is refused: that was the user's answer."""
     proxies: Proxies = Proxies()
 
 
@@ -33,6 +35,8 @@ class Capped(msgspec.Struct, tag="caps", frozen=True):
     """To the broker: the caps that hold from now on, an answer to `Over` or not."""
 
     caps: Caps
+    stopped: bool = False
+    """Nothing waits at them any more; what does is refused."""
 
 
 class Missing(msgspec.Struct, frozen=True):
@@ -85,9 +89,9 @@ class Used(msgspec.Struct, tag="used", frozen=True):
 
 
 class Over(msgspec.Struct, tag="over", frozen=True):
-    """From the broker: a cap is reached, and requests wait for other ones (`asks`), or no more."""
+    """From the broker: a cap is reached, and so many requests wait for a word about it."""
 
-    asks: bool
+    waiting: Waiting
 
 
 Order = Begin | Capped

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     import argparse
 
     from app.cli.grammar import Commands
+    from vm.egress.broker.meter import CapAnswer
 
 
 ACTIONS: Final = {
@@ -70,6 +71,14 @@ def _cap(command: argparse.ArgumentParser) -> None:
     add_session(command)
     command.add_argument("--usd", type=_above_zero, metavar="N", help="US dollars")
     command.add_argument("--tokens", type=int, metavar="N", help="tokens in all")
+    answers: dict[str, tuple[CapAnswer, str]] = {
+        "--more": ("raise", "as much again as the cap that it began with"),
+        "--none": ("lift", "no cap for this session any more"),
+        "--stop": ("stop", "refuse what waits at the cap, and what comes"),
+    }
+    group = command.add_mutually_exclusive_group()
+    for flag, (answer, text) in answers.items():
+        group.add_argument(flag, dest="answer", action="store_const", const=answer, help=text)
 
 
 def _above_zero(text: str) -> float:

@@ -12,6 +12,8 @@ from app.client.launch import gone
 from app.errors import AppError
 from app.programs import check_words
 from app.protocol import (
+    CapChange,
+    CapWord,
     Changes,
     ChangesPage,
     Decide,
@@ -280,12 +282,13 @@ class SessionClient:
         """Have the session's network decided by the rules as they are in the files now."""
         await self._connection.call("egress_reload", {})
 
-    async def egress_cap(self, tokens: int | None, usd: float | None) -> None:
-        """Put other caps on the session's use of models; None leaves one as it is.
+    async def egress_cap(self, change: CapChange) -> str:
+        """Put other caps on the session's use of models; what holds now, in one line.
 
-        Raises AppError `usage` for one that is reached already, or without a broker.
+        Raises AppError `usage` for one that is reached already, or without a broker, `no-such` for
+        an answer to a question that is over.
         """
-        await self._connection.call("egress_cap", {"tokens": tokens, "usd": usd})
+        return (await self._connection.ask("egress_cap", change, CapWord)).cap
 
     async def resume(self, *, agent: bool = True, patience_s: float | None = None) -> None:
         """Boot the session's disk again; without `agent` only to mirror what it holds.

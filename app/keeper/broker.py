@@ -20,6 +20,8 @@ from app.broker import wire
 from app.client.launch import role_command
 from app.errors import AppError
 from app.keeper.children import PAUSE_S, end_child, next_pause, start_child
+from vm.egress.broker.meter import Waiting
+from vm.egress.broker.refusals import sentence
 from vm.egress.kinds import Entry
 
 if TYPE_CHECKING:
@@ -56,6 +58,7 @@ class BrokerKeeper:
         caps: Caps,
         *,
         ask: bool,
+        stopped: bool = False,
         log: Callable[[Entry], None],
         changed: Callable[[], None],
         fault: Callable[[str], None],
@@ -64,8 +67,10 @@ class BrokerKeeper:
         self._log, self._changed, self._fault = log, changed, fault
         self.door = sockets / DOOR
         self.totals, self.caps = totals, caps
-        self.asks = False
-        """Requests wait, for a cap is reached."""
+        self.stopped = stopped
+        """At a cap nothing waits: the user said so."""
+        self.waiting = Waiting()
+        """Requests that wait, for a cap is reached."""
         self.ready = wire.Ready((), {})
         self._listener: socket.socket | None = None
         self._writer: asyncio.StreamWriter | None = None
@@ -97,11 +102,12 @@ class BrokerKeeper:
         finally:
             self._close_door()
 
-    def cap(self, caps: Caps) -> None:
-        """Put other caps in force; requests that wait for them go on, or ask again."""
-        self.caps = caps
+    def cap(self, caps: Caps, *, stopped: bool = False) -> None:
+        """Put other caps in force; requests that wait for them go on, are refused, or ask again."""
+        self.caps, self.stopped = caps, stopped
+        self.waiting = Waiting()  # the child says so where some wait on
         if self._writer is not None:
-            self._writer.write(wire.line(wire.Capped(caps)))
+            self._writer.write(wire.line(wire.Capped(caps, stopped)))
         self._changed()
 
     async def _begin(self) -> tuple[asyncio.StreamReader, wire.Ready]:
@@ -141,6 +147,7 @@ class BrokerKeeper:
             self.caps,
             self._ask,
             self.totals,
+            self.stopped,
             self._proxies,
         )
 
@@ -155,7 +162,7 @@ class BrokerKeeper:
             began = loop.time()
             with contextlib.suppress(ConnectionError):
                 await self._listen_to(reader)
-            self._over(False)
+            self._over(Waiting())
             await self._reap()
             self._fault("The session's credential broker ended and is started again.")
             pause = next_pause(pause, loop.time() - began, PAUSE_MAX_S)
@@ -187,11 +194,11 @@ class BrokerKeeper:
                 self.totals = said.totals
                 self._changed()
             elif isinstance(said, wire.Over):
-                self._over(said.asks)
+                self._over(said.waiting)
 
-    def _over(self, asks: bool) -> None:
-        if self.asks != asks:
-            self.asks = asks
+    def _over(self, waiting: Waiting) -> None:
+        if self.waiting != waiting:
+            self.waiting = waiting
             self._changed()
 
     async def _reap(self) -> None:
@@ -230,6 +237,7 @@ def entry_of(said: wire.Asked) -> Entry:
     """Return a request as a line of the egress log: no header, no query, no body."""
     allowed = said.code == "answered"
     words = f"{said.method} {said.path}".strip() or "What came was no request"
+    why = f" ({sentence(said.code).rstrip('.')})" if sentence(said.code) else ""
     scrubbed = f"; the key stood in the answer {said.scrubbed} times" if said.scrubbed else ""
     return Entry(
         at=time.time(),
@@ -240,7 +248,7 @@ def entry_of(said: wire.Asked) -> Entry:
         level="session",
         origin="broker",
         code=said.code,
-        reason=f"{words}: {said.status or 'no answer'}{scrubbed}.",
+        reason=f"{words}: {said.status or 'no answer'}{why}{scrubbed}.",
         address=said.upstream,
         up=said.up,
         down=said.down,

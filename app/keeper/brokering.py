@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final
 from app.errors import AppError
 from app.keeper.broker import BrokerKeeper
 from app.keeper.outside import Outside
-from app.protocol import Meter
-from vm.egress.broker.meter import Caps, Totals
+from app.protocol import CapWord, Meter
+from vm.egress.broker.meter import Caps, Totals, Waiting, raised
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from app.broker import wire
     from app.keeper.ledger import Ledger as Session
     from app.paths import Paths
+    from app.protocol import CapChange
     from vm.egress.kinds import Entry
 
 log = logging.getLogger(__name__)
@@ -27,6 +28,9 @@ WITHOUT: Final = "It runs without the service "
 """Begins the notice of a session that lacks one."""
 AT_CAP: Final = "Its requests to models wait, for its cap is reached:"
 """Begins the notice of a session that asks for another cap."""
+STOPPED: Final = "Its requests to models are refused, for its cap is reached:"
+"""Begins the notice of one whose user said that it stays so."""
+STAYS: Final = "stopped at the cap"
 METER_S: Final = 0.5
 """Least time between two tellings of what was used."""
 
@@ -83,9 +87,11 @@ class SessionBroker:
         broker, meter = self._session.record.broker, self._session.state.meter
         totals = Totals(meter.answers, meter.tokens, meter.usd, meter.unpriced, meter.silent)
         caps = Caps(meter.cap_tokens or broker.tokens, meter.cap_usd or broker.usd)
+        caps = Caps(meter.cap_tokens, meter.cap_usd) if meter.changed else caps
         return BrokerKeeper(
             self._session.record, sockets, self.outside.variables, self.outside.proxies, totals,
-            caps, ask=ask, log=self._log, changed=self._changed, fault=self._fault,
+            caps, ask=ask, stopped=meter.stopped, log=self._log, changed=self._changed,
+            fault=self._fault,
         )  # fmt: skip
 
     async def stop(self) -> None:
@@ -96,22 +102,46 @@ class SessionBroker:
             self._alarm = None
         if keeper is not None:
             await keeper.stop()
-            self._write(keeper, asks=False)
+            keeper.waiting = Waiting()
+            self._write(keeper)
 
-    def cap(self, tokens: int | None, usd: float | None) -> None:
-        """Put other caps in force; None leaves one as it is. Raises AppError."""
+    def cap(self, change: CapChange) -> CapWord:
+        """Put other caps in force and return what holds. Raises AppError.
+
+        `no-such` where an answer comes to a question that is over: it was answered elsewhere.
+        """
         keeper = self._keeper
         if keeper is None:
             raise AppError("usage", "This session has no broker that runs.", "See: cloche ps")
-        new = Caps(
-            keeper.caps.tokens if tokens is None else tokens,
-            keeper.caps.dollars if usd is None else usd,
-        )
-        if keeper.totals.over(new):
+        if change.asked and change.asked != keeper.waiting.since:
+            raise AppError("no-such", "Nobody asks about the session's cap (any more).")
+        stopped = change.answer == "stop"
+        caps = self._caps(keeper, change)
+        if stopped and not keeper.totals.over(caps):
+            raise AppError("usage", "The session has not reached a cap.", "See: cloche ps --json")
+        keeper.cap(caps, stopped=stopped)
+        self._tell()
+        return CapWord(STAYS if stopped else cap_words(caps))
+
+    def _caps(self, keeper: BrokerKeeper, change: CapChange) -> Caps:
+        """Return the caps that a change means. Raises AppError for one that is used up already."""
+        if change.answer == "raise":
+            return raised(keeper.caps, self._step(), keeper.totals)
+        if change.answer == "lift":
+            return Caps()
+        if change.answer == "stop":
+            return keeper.caps
+        tokens = keeper.caps.tokens if change.tokens is None else change.tokens
+        usd = keeper.caps.dollars if change.usd is None else change.usd
+        if keeper.totals.over(Caps(tokens, usd)):
             used = f"{keeper.totals.tokens:,} tokens and ${keeper.totals.dollars:.2f}"
             text = f"The session has used {used} already."
             raise AppError("usage", text, "Name a cap above that.")
-        keeper.cap(new)
+        return Caps(tokens, usd)
+
+    def _step(self) -> Caps:
+        broker = self._session.record.broker
+        return Caps(broker.tokens, broker.usd)
 
     def _demand(self, missing: Iterable[wire.Missing]) -> None:
         """Refuse to start without a key that the agent cannot do without."""
@@ -149,17 +179,44 @@ class SessionBroker:
     def _tell(self) -> None:
         self._alarm = None
         if self._keeper is not None:
-            self._write(self._keeper, asks=self._keeper.asks)
+            self._write(self._keeper)
 
-    def _write(self, keeper: BrokerKeeper, *, asks: bool) -> None:
-        totals, caps = keeper.totals, keeper.caps
-        meter = Meter(
-            totals.answers, totals.tokens, totals.dollars, totals.unpriced, totals.silent,
-            caps.tokens, caps.dollars, asks,
-        )  # fmt: skip
-        hint = f"cloche egress cap {self._session.record.id} --usd N (or --tokens N)"
+    def _write(self, keeper: BrokerKeeper) -> None:
+        name = self._session.record.id
+        waits = bool(keeper.waiting.requests)
         try:
-            self._session.change(meter=meter)
-            self._note(AT_CAP, [f"{AT_CAP} {hint}"] if asks else [])
+            self._session.change(meter=self._meter(keeper))
+            hint = f"cloche egress cap {name} --more (or --none, --stop, --usd N, --tokens N)"
+            self._note(AT_CAP, [f"{AT_CAP} {hint}"] if waits else [])
+            refuses = keeper.stopped and keeper.totals.over(keeper.caps)
+            self._note(STOPPED, [f"{STOPPED} cloche egress cap {name} --more"] if refuses else [])
         except OSError:  # nothing depends on it; the next telling says the same
             log.exception("what was used could not be written down")
+
+    def _meter(self, keeper: BrokerKeeper) -> Meter:
+        totals, caps, waiting = keeper.totals, keeper.caps, keeper.waiting
+        more = raised(caps, self._step(), totals)
+        return Meter(
+            answers=totals.answers,
+            tokens=totals.tokens,
+            usd=totals.dollars,
+            unpriced=totals.unpriced,
+            silent=totals.silent,
+            cap_tokens=caps.tokens,
+            cap_usd=caps.dollars,
+            asks=bool(waiting.requests),
+            waiting=waiting.requests,
+            asked=waiting.since,
+            ends=waiting.ends,
+            more_tokens=more.tokens,
+            more_usd=more.dollars,
+            changed=caps != self._step(),
+            stopped=keeper.stopped,
+        )
+
+
+def cap_words(caps: Caps) -> str:
+    """Say in one line what holds."""
+    named = [f"${caps.dollars:,.2f}"] if caps.dollars is not None else []
+    named += [f"{caps.tokens:,} tokens"] if caps.tokens is not None else []
+    return f"cap of {' and '.join(named)}" if named else "no cap for this session"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -17,6 +17,7 @@ from app.keeper.prompts import clean_prompt
 from app.keeper.review_service import ReviewMethods, parse
 from app.protocol import (
     MAX_NAME,
+    CapChange,
     EgressAnswer,
     ExecResult,
     Forward,
@@ -57,11 +58,6 @@ class _Rename(msgspec.Struct, frozen=True):
 
 class _Send(msgspec.Struct, frozen=True):
     text: str
-
-
-class _Cap(msgspec.Struct, frozen=True):
-    tokens: Annotated[int, msgspec.Meta(ge=1)] | None = None
-    usd: Annotated[float, msgspec.Meta(gt=0)] | None = None
 
 
 class _Port(msgspec.Struct, frozen=True):
@@ -196,9 +192,7 @@ class KeeperService:
         return {}
 
     async def _egress_cap(self, params: msgspec.Raw) -> object:
-        asked = parse(params, _Cap)
-        self._keeper.network.broker.cap(asked.tokens, asked.usd)
-        return {}
+        return self._keeper.network.broker.cap(parse(params, CapChange))
 
     async def _quit(self, _: msgspec.Raw) -> object:
         if self._keeper.stays:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from app.protocol import (
+        CapChange,
         Changes,
         Decide,
         Event,
@@ -141,6 +142,10 @@ class SessionPort(Protocol):
         self, host: str, answer: Answer, *, wide: bool = False, ports: Sequence[int] = ()
     ) -> str:
         """Answer an open question about a host; the rule that is in force now, in one line."""
+        ...
+
+    async def egress_cap(self, change: CapChange) -> str:
+        """Put other caps on what the session uses of models; what holds now, in one line."""
         ...
 
     async def egress_reload(self) -> None:

@@ -248,7 +248,7 @@ class ClocheApp(App[None], inherit_bindings=False):
     def show_failed_answer(self, message: AnswerFailed) -> None:
         """Say why an answer did not arrive."""
         self.say(message.text, message.hint, "error")
-        self.asks.failed(message.asked)
+        self.asks.failed(message.key)
 
     async def on_event(self, event: events.Event) -> None:
         """Let what is typed wait for its turn."""

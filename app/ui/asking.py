@@ -12,6 +12,7 @@ from weakref import ref
 
 from textual import events
 
+from app.ui.cap_asks import CapAsked, change_by
 from app.ui.egress_asks import Asked, AskQueue, given_by
 from app.ui.egress_dialog import RuleDialog
 from app.ui.failures import told
@@ -23,14 +24,18 @@ from widgets.question_strip import HeldQuestion, QuestionStrip
 from widgets.top_bar import TopBar
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Awaitable, Callable, Sequence
 
     from textual.screen import Screen
     from textual.widget import Widget
 
     from app.protocol import SessionInfo
+    from app.services.ports import SessionPort
     from app.ui.app import ClocheApp
     from vm.egress.questions import Choice
+
+    Giving = Callable[[SessionPort], Awaitable[str]]
+    """Gives an answer to a session's keeper; what holds now, in one line."""
 
 DEAF_SECONDS: Final = 0.5
 """How long nothing must be typed before keys count again after a question went away by itself."""
@@ -149,45 +154,52 @@ class Asking:
         self._app.push_screen(dialog, lambda chosen: self._chosen(held, chosen))
 
     def _chosen(self, held: HeldQuestion, chosen: Choice | None) -> None:
+        asked = held.about
+        assert isinstance(asked, Asked)
         if chosen is not None:
-            self._give(held, chosen)
+            self._give(held, asked.session, _choosing(asked, chosen))
 
     def answer(self, held: HeldQuestion, key: str) -> None:
         """Answer a question as its key says."""
-        asked = held.about
-        assert isinstance(asked, Asked)
-        chosen = given_by(asked.question, key)
+        about = held.about
+        if isinstance(about, CapAsked):
+            change = change_by(about, key)
+            self._give(held, about.session, lambda session: session.egress_cap(change))
+            return
+        assert isinstance(about, Asked)
+        chosen = given_by(about.question, key)
         if chosen is not None:
-            self._give(held, chosen)
+            self._give(held, about.session, _choosing(about, chosen))
 
-    def _give(self, held: HeldQuestion, chosen: Choice) -> None:
-        asked = held.about
-        assert isinstance(asked, Asked)
-        self._queue.give(asked)
+    def _give(self, held: HeldQuestion, session: str, give: Giving) -> None:
+        self._queue.give(held)
         self.show()
-        work = self._answer(asked, chosen)
+        work = self._answer(held.key, session, give)
         self._app.run_worker(work, group="answer", exit_on_error=False)
 
-    async def _answer(self, asked: Asked, chosen: Choice) -> None:
+    async def _answer(self, key: str, session_id: str, give: Giving) -> None:
         """Tell the keeper, and say what came of it."""
-        host, ports = asked.question.host, asked.question.ports
         try:
-            session = await self._app.fleet.open(asked.session)
+            session = await self._app.fleet.open(session_id)
             try:
-                rule = await session.egress_answer(
-                    host, chosen.answer, wide=chosen.wide, ports=ports
-                )
+                word = await give(session)
             finally:
                 await session.close()
         except self._app.failures as error:
-            self._app.post_message(AnswerFailed(asked, *told(error)))
+            self._app.post_message(AnswerFailed(key, *told(error)))
         else:
-            self._app.post_message(AnswerTaken(safe_name(rule).text))
+            self._app.post_message(AnswerTaken(safe_name(word).text))
 
-    def failed(self, asked: Asked) -> None:
+    def failed(self, key: str) -> None:
         """Show a question again whose answer did not arrive."""
-        self._queue.take_back(asked)
+        self._queue.take_back(key)
         self.show()
+
+
+def _choosing(asked: Asked, chosen: Choice) -> Giving:
+    """Return the call that gives an answer about a host, and about no port that was not shown."""
+    host, ports = asked.question.host, asked.question.ports
+    return lambda session: session.egress_answer(host, chosen.answer, wide=chosen.wide, ports=ports)
 
 
 def _strip_of(screen: Screen[object]) -> QuestionStrip | None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
+from app.ui.cap_asks import CapAsked, cap_question
 from snapshot.safe_text import safe_name
 from vm.egress.questions import Choice, Question, choices
 from vm.egress.rules import is_literal
@@ -37,6 +38,10 @@ class Asked:
 
     session: str
     question: Question
+
+
+About = Asked | CapAsked
+"""What a question of the strip is about."""
 
 
 def given_by(question: Question, key: str) -> Choice | None:
@@ -98,7 +103,7 @@ def key_of(session_id: str, host: str) -> str:
 
 
 def queued(sessions: Sequence[SessionInfo], now: float) -> list[HeldQuestion]:
-    """Return all open questions, the oldest in front.
+    """Return all open questions, the oldest in front; one about a cap counts as a first one.
 
     The second one of a session comes after the first ones of all, and so on: an agent that asks
     for fifty hosts lets the others have their turn.
@@ -109,6 +114,9 @@ def queued(sessions: Sequence[SessionInfo], now: float) -> list[HeldQuestion]:
         ordered = sorted(open_ones, key=lambda one: one.first_seen)
         for turn, one in enumerate(ordered):
             found.append((turn, one.first_seen, held_question(info, one)))
+        cap = cap_question(info)
+        if cap is not None and now < cap.ends + LATE_S:
+            found.append((0, cap.since, cap))
     found.sort(key=lambda row: row[:2])
     return [held for _, _, held in found]
 
@@ -122,33 +130,44 @@ class AskQueue:
 
     def __init__(self) -> None:
         self._sessions: Sequence[SessionInfo] = ()
-        self._given: dict[str, Question] = {}
+        self._given: dict[str, HeldQuestion] = {}
 
     def take(self, sessions: Sequence[SessionInfo]) -> None:
         """Take the sessions as they are now."""
         self._sessions = sessions
-        open_ones = {key_of(info.id, one.host): one for info in sessions for one in info.asks}
+        if not self._given:
+            return
+        open_ones = {one.key: one for one in queued(sessions, 0.0)}
         self._given = {
             key: one
             for key, one in self._given.items()
-            if key in open_ones and _is_same(open_ones[key], one)
+            if key in open_ones and _is_same(open_ones[key].about, one.about)
         }
 
-    def give(self, asked: Asked) -> None:
+    def give(self, held: HeldQuestion) -> None:
         """Leave out a question: its answer is on the way."""
-        self._given[key_of(asked.session, asked.question.host)] = asked.question
+        self._given[held.key] = held
 
-    def take_back(self, asked: Asked) -> None:
+    def take_back(self, key: str) -> None:
         """Show a question again: its answer did not arrive."""
-        self._given.pop(key_of(asked.session, asked.question.host), None)
+        self._given.pop(key, None)
 
     def shown(self, now: float) -> list[HeldQuestion]:
         """Return what can be answered."""
         return [one for one in queued(self._sessions, now) if one.key not in self._given]
 
 
-def _is_same(now: Question, then: Question) -> bool:
-    return (now.first_seen, set(now.ports) <= set(then.ports)) == (then.first_seen, True)
+def _is_same(now: object, then: object) -> bool:
+    """Tell whether a question is the one that was answered: no port more, not asked anew."""
+    if isinstance(now, Asked) and isinstance(then, Asked):
+        ports = set(now.question.ports) <= set(then.question.ports)
+        return ports and now.question.first_seen == then.question.first_seen
+    return now == then
+
+
+def asks_of(info: SessionInfo) -> int:
+    """Return how many questions a session has."""
+    return len(info.asks) + info.meter.asks
 
 
 def denied(sessions: Iterable[SessionInfo]) -> int:

@@ -50,6 +50,16 @@ def size(count: int) -> str:
     return f"{value:.1f}{unit}" if unit != "B" and value < 10 else f"{value:.0f}{unit}"
 
 
+def usd_words(dollars: float) -> str:
+    """Return an amount of money; less than a cent is not nothing."""
+    return f"${dollars:,.2f}" if dollars >= 0.01 else f"${dollars:.4f}"
+
+
+def tokens_words(count: int) -> str:
+    """Return a count of tokens."""
+    return f"{count:,} tokens"
+
+
 def sign(verdict: str, glyphs: Glyphs) -> str:
     """Return the sign of a verdict: nothing depends on colour."""
     signs = {"allow": glyphs.done, "deny": glyphs.failed, "ask": glyphs.waiting}

@@ -6,7 +6,8 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from app.states import LIVE, is_reviewed, shown_state, state_words, to_review
-from app.ui.egress_asks import denied, key_of, target_of
+from app.ui.cap_asks import cap_question
+from app.ui.egress_asks import asks_of, denied, key_of, target_of
 from snapshot.safe_text import safe_name
 from widgets.session_rail import Heading, Need, RailItem, SessionRow
 from widgets.top_bar import TopBarValue
@@ -122,6 +123,10 @@ def needs_of(infos: Sequence[SessionInfo], glyphs: Glyphs) -> list[Need]:
         name = safe_name(info.name or info.id).text
         if info.asks:
             asks.append(_ask(info, name, glyphs))
+        cap = cap_question(info)
+        if cap is not None:
+            key = f"{ASKS}{cap.key}"
+            asks.append(Need(key, "waiting", glyphs.asks, f"{name} cap ", cap.target))
         if info.state == "running" and info.agent_state in ("waiting", "stalled"):
             word = "waits for an answer" if info.agent_state == "waiting" else "does not move on"
             sign = str(getattr(glyphs, info.agent_state))
@@ -171,6 +176,6 @@ def top_bar_value(infos: Sequence[SessionInfo], workspace: str) -> TopBarValue:
         waiting=sum(info.agent_state in ("waiting", "stalled") for info in running),
         review=sum(to_review(info) for info in infos),
         failed=sum(shown_state(info) == "failed" for info in infos),
-        asks=sum(len(info.asks) for info in infos),
+        asks=sum(map(asks_of, infos)),
         denied=denied(infos),
     )

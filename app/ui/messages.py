@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from app.services.documents import LoadedFile
     from app.services.layouts import Layout
     from app.services.ports import SessionPort
-    from app.ui.egress_asks import Asked
     from widgets.diff_model import Side, Spans
 
 
@@ -41,9 +40,10 @@ class AnswerTaken(Message):
 
 @dataclass
 class AnswerFailed(Message):
-    """An answer to a held connection did not arrive."""
+    """An answer to a question did not arrive."""
 
-    asked: Asked
+    key: str
+    """Names the question in the queue."""
     text: str
     hint: str
 

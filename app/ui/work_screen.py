@@ -158,10 +158,13 @@ class WorkScreen(SpeakingScreen):
             return
         help_hint = Hint("?", "help", "app.help")
         owner = self.focus_owner()
-        if isinstance(self.focused, QuestionStrip):
+        strip = self.focused
+        if isinstance(strip, QuestionStrip):
             lead = (f"{self.glyphs.keys} keys answer the question", "warning")
             more = [Hint("tab", "next")] if len(self.cloche.asks.questions) > 1 else []
-            bar.show([*more, Hint("enter", "all answers"), Hint("esc", "later")], None, lead=lead)
+            if strip.shown is not None and strip.shown.more:
+                more.append(Hint("enter", "all answers"))
+            bar.show([*more, Hint("esc", "later")], None, lead=lead)
             return
         if self._prefix:
             bar.show(self.hints(), help_hint, lead=(self.cloche.prefix_name, "warning"))

@@ -5,17 +5,18 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pytest
 
 from app.agents import shell
 from app.broker.handover import hand_over
 from app.broker.record import BrokerRecord, WantedService
 from app.errors import AppError
-from app.keeper.brokering import WITHOUT, SessionBroker
+from app.keeper.brokering import STOPPED, WITHOUT, SessionBroker
 from app.keeper.ledger import Ledger
 from app.keeper.outside import Outside
 from app.paths import Paths, private_folder
-from app.protocol import Meter
+from app.protocol import CapChange, Meter
 from app.records import SessionRecord, StateRecord, read_state, write_record
 from tests.app.test_broker_process import CANARY, LAB
 
@@ -127,15 +128,40 @@ async def test_what_was_used_and_the_cap_outlive_a_keeper(tmp_path: Path) -> Non
     meter = Meter(answers=3, tokens=900, usd=0.5, cap_tokens=2000)
     bench = Bench(tmp_path, meter, lab=WantedService(MODEL))
     await started(bench, {"LAB_KEY": CANARY})
-    assert read_state(bench.folder).meter == meter
+    begun = read_state(bench.folder).meter
+    assert begun == msgspec.structs.replace(meter, changed=True, more_tokens=3000)
     with pytest.raises(AppError, match="900 tokens"):
-        bench.broker.cap(900, None)
-    bench.broker.cap(None, 2.5)
+        bench.broker.cap(CapChange(tokens=900))
+    assert bench.broker.cap(CapChange(usd=2.5)).cap == "cap of $2.50 and 2,000 tokens"
     await bench.broker.stop()
     kept = read_state(bench.folder).meter
     assert (kept.tokens, kept.cap_tokens, kept.cap_usd) == (900, 2000, 2.5)
     with pytest.raises(AppError, match="no broker"):
-        bench.broker.cap(None, 5.0)
+        bench.broker.cap(CapChange(usd=5.0))
+
+
+async def test_answers_at_a_cap_hold_for_the_session_and_outlive_its_keeper(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, Meter(answers=3, tokens=2500, usd=0.5), lab=WantedService(MODEL))
+    await started(bench, {"LAB_KEY": CANARY})
+
+    def state() -> tuple[int | None, bool, bool]:
+        meter = read_state(bench.folder).meter
+        return meter.cap_tokens, meter.stopped, any(STOPPED in one for one in bench.notices())
+
+    assert read_state(bench.folder).meter.more_tokens == 3000
+    with pytest.raises(AppError, match="Nobody asks"):
+        bench.broker.cap(CapChange(answer="raise", asked=17.0))  # it was answered elsewhere
+    assert bench.broker.cap(CapChange(answer="stop")).cap == "stopped at the cap"
+    assert state() == (1000, True, True)
+    assert bench.broker.cap(CapChange(answer="raise")).cap == "cap of 3,000 tokens"
+    assert state() == (3000, False, False)
+    with pytest.raises(AppError, match="not reached a cap"):
+        bench.broker.cap(CapChange(answer="stop"))
+    assert bench.broker.cap(CapChange(answer="lift")).cap == "no cap for this session"
+    await bench.broker.stop()
+    await started(bench, {"LAB_KEY": CANARY})
+    assert state() == (None, False, False)
+    await bench.broker.stop()
 
 
 async def test_a_session_without_services_has_no_broker(tmp_path: Path) -> None:

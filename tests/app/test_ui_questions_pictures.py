@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from app.protocol import EgressInfo
+from tests.app.test_ui_caps import at_cap, reached
 from tests.doubles.egress import typical
 from tests.doubles.pilots import press, press_later, settle
 from tests.doubles.scenes import sessions, workstation
@@ -74,6 +75,14 @@ def keys(*names: str) -> Callable[[Pilot[None]], Awaitable[None]]:
 @pytest.mark.parametrize("size", SIZES)
 def test_held_connections(snap_compare: Compare, size: str, what: str) -> None:
     assert snap_compare(asked(), terminal_size=SIZES[size], run_before=keys(*WHAT[what]))
+
+
+@pytest.mark.parametrize("what", ["unasked", "answering", "rule"])
+@pytest.mark.parametrize("size", SIZES)
+def test_a_cap_that_is_reached(snap_compare: Compare, size: str, what: str) -> None:
+    app, _ = reached(at_cap())
+    pressed = {"unasked": (), "answering": ("e",), "rule": ("e", "+n")}[what]
+    assert snap_compare(app, terminal_size=SIZES[size], run_before=keys(*pressed))
 
 
 @pytest.mark.parametrize("look", ["ascii", "plain", "cloche-ansi", "cloche-light"])

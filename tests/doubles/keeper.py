@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
     from pathlib import Path
 
-    from app.protocol import AgentState, Decide, MergeRequest, SessionState
+    from app.protocol import AgentState, CapChange, Decide, MergeRequest, SessionState
     from app.protocol_review import CommentRequest, EditRequest, Resolve
     from vm.egress.questions import Answer
 
@@ -146,6 +146,7 @@ class FakeSession:
         self.agents_commits = CommitList(self.info_value.id)
         self.asked: list[tuple[str, tuple[str, ...]]] = []
         self.answered: list[tuple[str, Answer, bool]] = []
+        self.caps: list[CapChange] = []
         self.reloads = 0
         self.reads = 0
         self.viewed: dict[str, bytes | None] = {}
@@ -187,6 +188,19 @@ class FakeSession:
         self.publish("session")
         shown = replace(asked[0], ports=tuple(ports) or asked[0].ports)
         return choice(shown, answer, wide=wide).text
+
+    async def egress_cap(self, change: CapChange) -> str:
+        """Note an answer about the cap; the question goes."""
+        if self.refuse is not None:
+            raise self.refuse
+        meter = self.info_value.meter
+        if change.asked != meter.asked or not meter.asks:
+            raise AppError("no-such", "Nobody asks about the session's cap (any more).")
+        self.caps.append(change)
+        left = msgspec.structs.replace(meter, asks=False)
+        self.info_value = msgspec.structs.replace(self.info_value, meter=left)
+        self.publish("session")
+        return "cap of $10.00"
 
     async def egress_reload(self) -> None:
         """Note it."""

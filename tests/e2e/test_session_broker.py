@@ -235,9 +235,17 @@ def test_a_cap_asks_and_a_new_keeper_goes_on(lab: Outside) -> None:
     assert meter.usd == pytest.approx(0.007)
     refused = lab.world.run("egress", "cap", session, "--usd", "0.001")
     assert b"used" in refused.stderr
-    assert lab.world.run("egress", "cap", session, "--usd", "1").status == 0
+    assert (meter.more_usd, meter.waiting) == (pytest.approx(0.012), 1)
+    raised = lab.world.json("egress", "cap", session, "--more")
+    assert raised["usd"] == pytest.approx(0.012)
     assert b"gpt-4o" in waiting.communicate(timeout=120)[0]
     lab.used(session, 3300)
+    assert b"gpt-4o" in lab.guest(session, CHAT)
+    assert lab.world.run("egress", "cap", session, "--stop").status == 0
+    assert b'"code": "cap"' in lab.guest(session, CHAT)
+    assert lab.world.json("egress", "cap", session, "--none")["usd"] is None
+    assert b"gpt-4o" in lab.guest(session, CHAT)
+    lab.used(session, 5500)
     assert not any("cap is reached" in text for text in lab.world.state(session).notices)
 
 

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from tests.vm.broker_lab import CANARY
 from vm.egress.broker import git, reference, scrub, services, target
-from vm.egress.broker.meter import Totals, cost
+from vm.egress.broker.meter import Caps, Totals, cost, raised
 from vm.egress.broker.secret import Secret
 from vm.egress.broker.usage import Reader, Usage
 from vm.egress.kinds import Refused
@@ -314,3 +314,34 @@ def test_a_process_with_keys_dumps_no_core() -> None:
         check=True,
     )
     assert done.stdout == b"0 0\n"
+
+
+@given(
+    st.integers(1, 10**7), st.integers(1, 10**7), st.integers(0, 10**9), st.floats(0.01, 100),
+    st.floats(0.01, 100), st.floats(0, 10**4),
+)  # fmt: skip
+def test_as_much_again_is_the_first_multiple_above_what_was_used(
+    cap: int, step: int, used: int, dollars: float, dollar_step: float, spent: float
+) -> None:
+    totals = Totals(tokens=used, dollars=spent)
+    new = raised(Caps(cap, dollars), Caps(step, dollar_step), totals)
+    assert new.tokens is not None
+    assert new.dollars is not None
+    if not totals.over(Caps(cap, dollars)):
+        assert (new.tokens, new.dollars) == (cap + step, pytest.approx(dollars + dollar_step))
+        return
+    if totals.over(Caps(tokens=cap)):
+        assert not totals.over(Caps(tokens=new.tokens))
+        assert (new.tokens - cap) % step == 0
+        assert new.tokens - step <= used
+    else:
+        assert new.tokens == cap  # it was the other one that was reached
+    if totals.over(Caps(dollars=dollars)):
+        assert new.dollars > spent - 1e-5
+        assert new.dollars - dollar_step <= spent + 1e-5
+
+
+def test_a_cap_without_a_step_grows_by_itself_and_none_stays_none() -> None:
+    assert raised(Caps(7, None), Caps(), Totals(tokens=7)) == Caps(14, None)
+    assert raised(Caps(None, 2.5), Caps(9, None), Totals(dollars=2.5)) == Caps(None, 5.0)
+    assert raised(Caps(), Caps(5, 5.0), Totals(1, 2)) == Caps()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.vm.broker_lab import CANARY, WAIT_S, Upstream, body
-from vm.egress.broker.meter import Caps, Totals
+from vm.egress.broker.meter import Caps, Totals, Waiting
 from vm.egress.broker.pipes import Limits
 from vm.egress.broker.trust import bundle, context
 
@@ -256,29 +256,113 @@ ANSWER = json.dumps({"model": "gpt-4o-2024-08-06", "usage": {"prompt_tokens": 90
     "completion_tokens": 10}}).encode()  # fmt: skip
 
 
-async def test_a_cap_asks_once_for_all_that_wait(tmp_path: Path) -> None:
-    asked: list[Totals] = []
+METERED = {"meter": "openai", "metered": ["POST /v1/chat"]}
 
-    async def over(totals: Totals, caps: Caps) -> Caps | None:
-        asked.append(totals)
-        return Caps(tokens=350) if len(asked) == 1 else None
 
-    async def model(_: bytes, __: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(ANSWER) + ANSWER)
+async def model(_: bytes, __: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(ANSWER) + ANSWER)
 
-    data = {"meter": "openai", "metered": ["POST /v1/chat"]}
+
+class AtCap:
+    """A broker whose session's cap of 100 tokens is used up, and who waits for a word about it."""
+
+    def __init__(self, upstream: Upstream, limits: Limits = Limits()) -> None:  # noqa: B008 - a frozen value
+        self.told: list[Waiting] = []
+        self._news = asyncio.Event()
+        self.lab = upstream.lab(
+            METERED, caps=Caps(tokens=100), totals=Totals(1, 100), waiting=self._hear, limits=limits
+        )
+        self.head = self.lab.head("POST /v1/chat", "Content-Length: 0", "Connection: close")
+
+    def _hear(self, waiting: Waiting) -> None:
+        self.told.append(waiting)
+        self._news.set()
+
+    async def ask(self) -> bytes:
+        """Ask for a completion and wait for the answer as a client does, both ways open."""
+        reader, writer = await self.lab.guest()
+        writer.write(self.head)
+        async with asyncio.timeout(WAIT_S):
+            answer = await reader.read()
+        writer.close()
+        return answer
+
+    async def until(self, requests: int) -> None:
+        """Wait until so many requests wait."""
+        async with asyncio.timeout(WAIT_S):
+            while not self.told or self.told[-1].requests != requests:
+                self._news.clear()
+                await self._news.wait()
+
+    async def waiting(self, requests: int) -> list[asyncio.Task[bytes]]:
+        """Have so many wait."""
+        tasks = [asyncio.create_task(self.ask()) for _ in range(requests)]
+        await self.until(requests)
+        return tasks
+
+
+def code_of(answer: bytes) -> str:
+    return str(json.loads(body(answer))["error"]["code"])
+
+
+async def test_what_waits_at_a_cap_is_one_question_and_goes_on_by_its_answer(
+    tmp_path: Path,
+) -> None:
     async with Upstream(tmp_path, model) as upstream:
-        lab = upstream.lab(data, caps=Caps(tokens=100), over_cap=over)
-        ask = lab.head("POST /v1/chat", "Content-Length: 0")
-        assert b" 200 " in await lab.ask(ask)
-        both = await asyncio.gather(lab.ask(ask), lab.ask(ask))
-        assert all(b" 200 " in answer for answer in both)
-        assert len(asked) == 1
-        assert b" 200 " in await lab.ask(ask)
-        last = await lab.ask(ask)
-    assert json.loads(body(last))["error"]["code"] == "cap"
-    assert lab.broker.totals.tokens == 400
-    assert lab.broker.totals.dollars == pytest.approx(4 * (90 * 2.5 + 10 * 10) / 1e6)
+        here = AtCap(upstream)
+        both = await here.waiting(2)
+        first, second = here.told
+        assert (first.requests, second.requests) == (1, 2)
+        assert first.since == second.since
+        assert first.ends <= second.ends
+        assert upstream.heads == []  # nothing costs while nobody answered
+        here.lab.broker.gate.change(Caps(tokens=90))
+        await here.until(2)
+        here.lab.broker.gate.change(Caps(tokens=350))
+        assert all(b" 200 " in answer for answer in await asyncio.gather(*both))
+        assert here.told[-1] == Waiting()
+    assert here.lab.broker.gate.totals.tokens == 300
+    assert here.lab.broker.gate.totals.dollars == pytest.approx(2 * (90 * 2.5 + 10 * 10) / 1e6)
+
+
+async def test_kept_stopped_is_refused_until_the_caps_are_others(tmp_path: Path) -> None:
+    async with Upstream(tmp_path, model) as upstream:
+        here = AtCap(upstream)
+        both = await here.waiting(2)
+        here.lab.broker.gate.change(Caps(tokens=100), stopped=True)
+        assert [code_of(answer) for answer in await asyncio.gather(*both)] == ["cap", "cap"]
+        told = len(here.told)
+        assert code_of(await here.ask()) == "cap"  # nobody is asked again
+        assert len(here.told) == told
+        here.lab.broker.gate.change(Caps())
+        assert b" 200 " in await here.ask()
+    assert len(upstream.heads) == 1
+
+
+async def test_without_an_answer_it_is_refused(tmp_path: Path) -> None:
+    async with Upstream(tmp_path, model) as upstream:
+        here = AtCap(upstream, Limits(ask_s=0.2))
+        assert code_of(await here.ask()) == "cap"
+        assert here.told[-1] == Waiting()
+        nobody = upstream.lab(METERED, caps=Caps(tokens=1), totals=Totals(1, 1))
+        assert code_of(await nobody.ask(nobody.head("POST /v1/chat"))) == "cap"  # headless: at once
+    assert upstream.heads == []
+
+
+async def test_a_client_that_gave_up_at_a_cap_costs_nothing_later(tmp_path: Path) -> None:
+    async with Upstream(tmp_path, model) as upstream:
+        here = AtCap(upstream)
+        reader, writer = await here.lab.guest()
+        writer.write(here.head)
+        await here.until(1)
+        writer.close()
+        await here.until(0)
+        here.lab.broker.gate.change(Caps())
+        assert b" 200 " in await here.ask()
+        await writer.wait_closed()
+        assert reader.at_eof()
+    assert len(upstream.heads) == 1
+    assert [one.code for one in here.lab.records] == ["guest-gone", "answered"]
 
 
 async def test_a_silent_service_is_given_up(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import h11
 
 from vm.egress.broker import oauth, reference, refusals, secret, services, trust
+from vm.egress.broker.cap_gate import CapGate
 from vm.egress.broker.exchange import Around, Exchange, Record
 from vm.egress.broker.meter import Caps, Totals
 from vm.egress.broker.pipes import CHUNK, GuestPipe, Limits
@@ -20,14 +21,12 @@ from vm.errors import BrokerRefused
 if TYPE_CHECKING:
     import socket
     import ssl
-    from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from vm.egress.broker.exchange import Connect
+    from vm.egress.broker.meter import Waiting
     from vm.egress.broker.services import Held, Service
     from vm.egress.broker.usage import Usage
-
-    OverCap = Callable[[Totals, Caps], Awaitable[Caps | None]]
-    """Asks the user: the caps that hold from now on, or None to stop."""
 
 
 def prepare(
@@ -58,13 +57,11 @@ def _held(service: Service, env: Mapping[str, str], workspaces: Sequence[Path], 
     return replace(services.hold(service, token.secret, seed), until=token.until)
 
 
-async def nobody(_totals: Totals, _caps: Caps) -> Caps | None:
-    """Answer for a session that nobody can be asked about: a cap ends it."""
-    return None
-
-
 class Broker:
-    """Serves a session's guest; lives in an asyncio loop."""
+    """Serves a session's guest; lives in an asyncio loop.
+
+    `waiting` hears of requests that wait at a cap; without it they are refused at once.
+    """
 
     def __init__(
         self,
@@ -73,7 +70,7 @@ class Broker:
         trusted: ssl.SSLContext,
         log: Callable[[Record], None],
         caps: Caps = Caps(),  # noqa: B008 - a frozen value
-        over_cap: OverCap = nobody,
+        waiting: Callable[[Waiting], None] | None = None,
         limits: Limits = Limits(),  # noqa: B008 - a frozen value
         *,
         totals: Totals = Totals(),  # noqa: B008 - a frozen value
@@ -81,13 +78,11 @@ class Broker:
     ) -> None:
         self._held = {one.service.internal: one for one in held}
         self._limits, self._log = limits, log
-        self.caps, self.totals = caps, totals
         self._tell = used
-        self._over_cap = over_cap
-        self._asking = asyncio.Lock()
+        self.gate = CapGate(caps, totals, limits.ask_s, waiting)
         self._renewing: dict[str, asyncio.Task[Held]] = {}
         self._turns = asyncio.Semaphore(limits.connections)
-        self._around = Around(connect, trusted, limits, self._may_meter, self._used)
+        self._around = Around(connect, trusted, limits, self.gate.enter, self._used)
 
     def hosts(self) -> frozenset[str]:
         """Return the internal names that it serves, on port 80."""
@@ -174,19 +169,6 @@ class Broker:
         except (h11.LocalProtocolError, Refused):
             return  # a HEAD has no body, and a guest that reads nothing is told nothing
 
-    async def _may_meter(self) -> None:
-        """Let a request pass, or ask once for all that wait. Raises Refused."""
-        async with self._asking:
-            while self.totals.over(self.caps):
-                try:
-                    async with asyncio.timeout(self._limits.ask_s):
-                        caps = await self._over_cap(self.totals, self.caps)
-                except TimeoutError:
-                    caps = None
-                if caps is None:
-                    raise Refused("cap")
-                self.caps = replace(caps)
-
     def _used(self, usage: Usage | None) -> None:
-        self.totals = self.totals.with_answer(usage)
-        self._tell(self.totals)
+        self.gate.totals = self.gate.totals.with_answer(usage)
+        self._tell(self.gate.totals)

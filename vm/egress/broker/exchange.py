@@ -50,8 +50,8 @@ class Around:
     connect: Connect
     trust: ssl.SSLContext
     limits: Limits
-    may_meter: Callable[[], Awaitable[None]]
-    """Waits for a word where a cap is reached; raises Refused."""
+    may_meter: Callable[[Callable[[], bool]], Awaitable[None]]
+    """Waits for a word where a cap is reached, as long as who asked is there; raises Refused."""
     used: Callable[[Usage | None], None]
 
 
@@ -95,7 +95,7 @@ class Exchange:
             raise Refused("not-allowed")
         self._metered = target.passes(service.metered, method, asked.path)
         if self._metered:
-            await self._around.may_meter()
+            await self._around.may_meter(self._guest.gone)
 
     async def _check_git(
         self, method: str, asked: target.Target, headers: list[tuple[bytes, bytes]]

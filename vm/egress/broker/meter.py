@@ -1,14 +1,14 @@
-"""What a session used, and when it has to ask. Pure but for the reading of the price list."""
+"""What a session used, when it has to ask, and what an answer makes of its caps.
+
+Pure but for the reading of the price list.
+"""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
 from functools import cache
-from importlib import resources
-from typing import TYPE_CHECKING, Any, Final
-
-import yaml
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 if TYPE_CHECKING:
     from vm.egress.broker.usage import Usage
@@ -17,12 +17,27 @@ _DATED: Final = re.compile(r"(?:-[0-9]{8}|-[0-9]{4}-[0-9]{2}-[0-9]{2})\Z")
 """How providers name a model's version after its name."""
 
 
+CapAnswer = Literal["raise", "lift", "stop"]
+"""As much again, no cap for this session any more, or nothing more until another word."""
+
+
 @dataclass(frozen=True, slots=True)
 class Caps:
     """Where a session stops and asks; None: nowhere."""
 
     tokens: int | None = None
     dollars: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """Requests that wait, for a cap is reached; times in unix seconds."""
+
+    requests: int = 0
+    since: float = 0.0
+    """Since when some wait without a break; it names the question."""
+    ends: float = 0.0
+    """When the last of them is refused, unless somebody answers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +69,33 @@ class Totals:
         return replace(now, dollars=self.dollars + price)
 
 
+def raised(caps: Caps, step: Caps, totals: Totals) -> Caps:
+    """Return what "as much again" means: each cap that is reached grows until it is not.
+
+    It grows by its step, one without a step by itself; where none is reached, both grow once.
+    """
+    tokens, dollars = caps.tokens, caps.dollars
+    by_tokens = totals.over(Caps(tokens=tokens))
+    by_dollars = totals.over(Caps(dollars=dollars))
+    if tokens is not None and (by_tokens or not by_dollars):
+        tokens = int(_above(tokens, step.tokens or tokens, totals.tokens))
+    if dollars is not None and (by_dollars or not by_tokens):
+        dollars = round(_above(dollars, step.dollars or dollars, totals.dollars), 6)
+    return Caps(tokens, dollars)
+
+
+def _above(cap: float, step: float, used: float) -> float:
+    """Return the first of cap + step, cap + 2 · step … that is above what was used."""
+    times = max(1, int((used - cap) // step) + 1)
+    return cap + times * step
+
+
 @cache
 def _prices() -> dict[str, Any]:
+    from importlib import resources
+
+    import yaml
+
     text = resources.files(__package__ or "").joinpath("prices.yaml").read_text("utf-8")
     data: dict[str, Any] = yaml.safe_load(text)
     return data

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import select
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -89,6 +90,17 @@ class GuestPipe(Pipe):
 
     kept: bytes = b""
     """What was read and belongs to the next request."""
+
+    def gone(self) -> bool:
+        """Tell whether the guest's program ended the connection, or its own half of it.
+
+        To end one half and read on is allowed, but no client of a model does it; one that was
+        killed looks just so.
+        """
+        sock = self._writer.get_extra_info("socket")
+        poll = select.poll()
+        poll.register(sock.fileno(), select.POLLRDHUP)
+        return bool(poll.poll(0))
 
     async def request(self, limits: Limits) -> h11.Request | None:
         """Return the next request; None when the guest is done. Raises Refused."""

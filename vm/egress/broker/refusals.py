@@ -29,6 +29,7 @@ _WORDS: Final = {
     "token-refused": (502, "The service's login is over; its user must log in again on the host."),
     "token-lost": (502, "Who renews the service's login cannot be reached."),
     "cap": (403, "The session's cap is reached, and nobody raised it."),
+    "guest-gone": (408, "Who asked gave up while the session's cap was reached."),
     "git-path": (403, "This is no fetch of a repository in git's smart protocol."),
     "git-push": (403, "No rule names this repository and ref for a push."),
     "git-delete": (403, "A push may not delete a ref."),
@@ -37,6 +38,11 @@ _WORDS: Final = {
     "git-framing": (400, "The push is not framed as git does it."),
     "git-too-many-commands": (413, "The push changes too many refs at once."),
 }
+
+
+def sentence(code: str) -> str:
+    """Return why, in words; empty for what is no refusal of the broker's own."""
+    return _WORDS[code][1] if code in _WORDS else ""
 
 
 def words(code: str, reason: str = "") -> tuple[int, list[tuple[bytes, bytes]], bytes]:
