@@ -13,7 +13,7 @@ from app.client.egress import reload_rules
 from app.egress.compose import About, Composed, compose
 from app.egress.rules_edit import ALWAYS, add_rule
 from app.egress.session import add_session_rule
-from app.egress.writing import about_session
+from app.egress.writing import about_session, refuse_shadow
 from app.errors import EXIT_DONE, AppError
 from app.paths import Paths
 from app.records import read_session
@@ -23,7 +23,7 @@ from vm.egress.kinds import Request
 from vm.egress.ledger import target
 from vm.egress.names import INTERNAL, BadName, canonical
 from vm.egress.own import read_own
-from vm.egress.policy import RuleLevel, decide, shadow
+from vm.egress.policy import decide
 from vm.egress.rules import BadRule, Effect, Rule, check_effective, parse_rule
 
 if TYPE_CHECKING:
@@ -151,8 +151,4 @@ def _refuse_shadow(paths: Paths, arguments: argparse.Namespace, rule: Rule) -> N
     if rule.effect == "deny" or arguments.always:
         return
     policy = compose(paths, _about(paths, arguments)).policy
-    level: RuleLevel = "session" if arguments.session else "project"
-    found = shadow(rule, level, policy)
-    if found is not None and found[0] in ("always", "project"):
-        why = f"'deny {found[1].text}' ({found[1].origin}) decides first"
-        raise AppError("not-effective", f"{rule.text} would never take effect: {why}.")
+    refuse_shadow(policy, rule, session=bool(arguments.session))

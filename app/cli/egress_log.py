@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import OrderedDict
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -12,11 +13,12 @@ from app.client import fleet
 from app.errors import AppError
 from app.records import one_session
 from app.services.egress_feed import EgressFeed
+from app.services.egress_view import paired
 from vm.egress.ledger import NAME, read_entries, read_totals, target
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from app.cli.output import Output
     from app.paths import Paths
@@ -24,6 +26,9 @@ if TYPE_CHECKING:
 
 LOOK_S: Final = 0.25
 """How often a log is looked at for more."""
+
+MAX_NAMES: Final = 1024
+"""Names whose look-ups are remembered."""
 
 
 def show_log(paths: Paths, arguments: argparse.Namespace, output: Output) -> None:
@@ -41,7 +46,7 @@ def show_log(paths: Paths, arguments: argparse.Namespace, output: Output) -> Non
     value = {"session": session, "totals": msgspec.to_builtins(totals)}
 
     def human() -> None:
-        output.table([_row(entry) for entry in entries])
+        output.table([_row(entry) for entry in _folded(entries)])
         output.line(f"{totals.allowed} allowed, {totals.denied} denied, {totals.dropped} dropped")
 
     output.result({**value, "entries": [msgspec.to_builtins(one) for one in entries]}, human)
@@ -49,14 +54,41 @@ def show_log(paths: Paths, arguments: argparse.Namespace, output: Output) -> Non
 
 def _follow(paths: Paths, session: str, output: Output) -> None:
     """Print entries as they come, one object a line, until the session is over or ctrl+c."""
-    end = "interrupted"
+    end, shown = "interrupted", _Shown()
     try:
         for name, entry in _entries(paths, session):
+            if not output.json and shown.has(name, entry):
+                continue
             value = {"session": name, **msgspec.to_builtins(entry)}
             output.result(value, partial(_say, output, name, entry))
         end = "over"
     finally:
         output.result({"end": end})
+
+
+class _Shown:
+    """Knows which look-ups were shown: their second question is no line of its own."""
+
+    def __init__(self) -> None:
+        self._asked: OrderedDict[tuple[str, str], Entry] = OrderedDict()
+
+    def has(self, session: str, entry: Entry) -> bool:
+        """Tell whether an entry is shown already by the line before it."""
+        if entry.kind != "query":
+            return False
+        key = (session, entry.host)
+        before = self._asked.get(key)
+        both = None if before is None else paired(before, entry)
+        self._asked[key] = both or entry
+        self._asked.move_to_end(key)
+        if len(self._asked) > MAX_NAMES:
+            self._asked.popitem(last=False)
+        return both is not None
+
+
+def _folded(entries: Iterable[Entry]) -> Iterator[Entry]:
+    shown = _Shown()
+    return (entry for entry in entries if not shown.has("", entry))
 
 
 def _say(output: Output, session: str, entry: Entry) -> None:

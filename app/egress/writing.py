@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,8 +19,9 @@ if TYPE_CHECKING:
     from app.egress.adding import Change
     from app.paths import Paths
     from app.records import SessionRecord
-    from vm.egress.policy import RuleLevel
+    from vm.egress.policy import Policy, RuleLevel
     from vm.egress.questions import Choice
+    from vm.egress.rules import Rule
 
 
 def about_session(paths: Paths, record: SessionRecord) -> About:
@@ -60,9 +62,19 @@ def _refuse_shadow(paths: Paths, record: SessionRecord, choice: Choice) -> None:
     """Refuse an allow that another file's deny decides before."""
     if choice.rule.effect == "deny" or choice.scope == "always":
         return
-    level: RuleLevel = "session" if choice.scope == "session" else "project"
-    found = shadow(choice.rule, level, compose(paths, about_session(paths, record)).policy)
-    if found is not None and found[0] in ("always", "project"):
+    policy = compose(paths, about_session(paths, record)).policy
+    refuse_shadow(policy, choice.rule, session=choice.scope == "session")
+
+
+def refuse_shadow(policy: Policy, rule: Rule, *, session: bool) -> None:
+    """Refuse an allow for a session, or for its workspace, that a deny elsewhere decides before.
+
+    The denies beside the rule itself are its own file's to know: some are taken out for it. Raises
+    AppError.
+    """
+    level: RuleLevel = "session" if session else "project"
+    found = shadow(rule, level, policy if session else replace(policy, workspace=()))
+    if found is not None and found[0] in ("always", "workspace", "project"):
         why = f"'deny {found[1].text}' ({found[1].origin}) decides first"
-        text = f"{choice.rule.text} would never take effect: {why}."
+        text = f"{rule.text} would never take effect: {why}."
         raise AppError("not-effective", text, "See: cloche egress rules")

@@ -8,7 +8,7 @@ in steps, so that nobody waits for 100,000 rows.
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -21,6 +21,25 @@ MAX_ROWS: Final = 100_000
 
 VERDICTS: Final = ("all", "deny", "allow", "ask", "drop")
 """What can be filtered by; `drop` is what was no connection at all (UDP, IPv6, ICMP)."""
+
+
+PAIR_S: Final = 5.0
+"""Seconds within which questions of several types about one name are one look-up of a program."""
+
+
+def paired(before: Entry, entry: Entry) -> Entry | None:
+    """Return both as one where a program looked one name up: it asks for A and AAAA at once.
+
+    None where the second is another look-up, was decided otherwise, or is none at all.
+    """
+    same = (before.kind, before.host, before.verdict, before.code, before.rule) == (
+        *("query", entry.host, entry.verdict, entry.code, entry.rule),
+    )
+    if entry.kind != "query" or not same or not 0 <= entry.at - before.at <= PAIR_S:
+        return None
+    if not entry.qtype or entry.qtype in before.qtype.split():
+        return None
+    return replace(before, qtype=f"{before.qtype} {entry.qtype}")
 
 
 @dataclass(slots=True, eq=False)
@@ -101,6 +120,8 @@ class EgressView:
         self._rows: deque[Row] = deque()
         self._made = 0
         self._open: dict[tuple[str, int], Row] = {}
+        self._asked: dict[tuple[str, str], Row] = {}
+        """The newest look-up of each name."""
         self.filter = Filter()
         self._older: list[Row] = []
         """Shown rows, newest first, that were there when the filter was set."""
@@ -146,12 +167,16 @@ class EgressView:
             if row is not None and row.entry.port == entry.port:
                 self._close(row, entry)
                 return False
+        if self._joins(session, entry):
+            return False
         row = Row(self._made, session, entry, _text(entry))
         self._made += 1
         if entry.kind == "close":
             row.up, row.down, row.duration_ms = entry.up, entry.down, entry.duration_ms
         elif entry.kind == "open" and entry.flow:
             self._open[session, entry.flow] = row
+        elif entry.kind == "query":
+            self._asked[session, entry.host] = row
         self._rows.append(row)
         shows = self.filter.holds(row)
         if shows:
@@ -159,6 +184,15 @@ class EgressView:
             self._count_in(row)
         self._trim()
         return shows
+
+    def _joins(self, session: str, entry: Entry) -> bool:
+        """Take a look-up's second question into the row of its first."""
+        row = self._asked.get((session, entry.host)) if entry.kind == "query" else None
+        both = None if row is None else paired(row.entry, entry)
+        if row is None or both is None:
+            return False
+        row.entry = both
+        return True
 
     def set_filter(self, wanted: Filter) -> None:
         """Begin to show other rows; `look` goes through those that are there."""
@@ -201,6 +235,8 @@ class EgressView:
         while len(self._rows) > self._most:
             gone = self._rows.popleft()
             self._open.pop((gone.session, gone.entry.flow), None)
+            if self._asked.get((gone.session, gone.entry.host)) is gone:
+                del self._asked[gone.session, gone.entry.host]
             if self._unread and self._unread[-1] is gone:
                 self._unread.pop()
             elif self.filter.holds(gone):

@@ -81,13 +81,20 @@ def test_a_log_is_followed_to_its_sessions_end_over_files_that_grow(
     for number in range(3):
         host = f"n{number}.example"
         ledger(Entry(0.0, "open", host, 443, "deny", code="denied", reason="Denied.\x1b[2J"))
+    for qtype in ("A", "AAAA"):
+        ledger(Entry(0.0, "query", "both.example", None, "ask", qtype=qtype))
     ledger.close()
     assert run(["egress", "log", "n", "--follow", "--json"]) == 0
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert [line.get("host") for line in lines[:-1]] == ["n0.example", "n1.example", "n2.example"]
+    hosts = ["n0.example", "n1.example", "n2.example", "both.example", "both.example"]
+    assert [line.get("host") for line in lines[:-1]] == hosts
     assert lines[-1] == {"ok": True, "end": "over"}
     assert {line["session"] for line in lines[:-1]} == {folder.name}
     assert run(["egress", "log", "--follow", "0123"]) == 0
-    assert "\x1b" not in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "\x1b" not in said
+    assert said.count("both.example") == 1  # a program's one look-up
+    assert run(["egress", "log", "n"]) == 0
+    assert capsys.readouterr().out.count("both.example") == 1
     assert run(["egress", "log"]) == 2
     assert "cloche ps" in capsys.readouterr().err

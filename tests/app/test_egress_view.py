@@ -168,3 +168,35 @@ def test_a_rule_is_shown_with_its_own_effect(verdict: Action, code: str, shown: 
     entry = Entry(1.0, "open", "a.example", 80, verdict, rule=rule, origin="me", code=code)
     facts = dict(details(Row(1, "s1", entry, ""), {}))
     assert facts["rule"] == f"{shown} a.example:80  from me"
+
+
+def look_up(qtype: str, at: float = 1.0, verdict: Action = "ask", host: str = "a.example") -> Entry:
+    return Entry(at, "query", host, None, verdict, qtype=qtype)
+
+
+def test_a_program_that_looks_a_name_up_makes_one_row() -> None:
+    view = EgressView()
+    assert view.add("s1", look_up("A"))
+    assert not view.add("s1", look_up("AAAA", 1.2))
+    assert not view.add("s1", look_up("HTTPS", 1.3))
+    (row,) = shown(view)
+    assert row.entry.qtype == "A AAAA HTTPS"
+    others = [
+        ("s1", look_up("A", 1.4)),  # asked again
+        ("s2", look_up("AAAA")),  # another session
+        ("s1", look_up("AAAA", 1.5, host="b.example")),
+        ("s1", look_up("AAAA", 1.6, "deny")),  # decided otherwise meanwhile
+        ("s1", look_up("A", 90.0)),
+    ]
+    assert all(view.add(session, one) for session, one in others)
+    assert view.shown == 6
+    (group,) = [one for one in view.groups() if one.host == "b.example"]
+    assert group.queries == 1
+
+
+def test_a_look_up_whose_row_is_gone_makes_a_new_one() -> None:
+    view = EgressView(most=1)
+    view.add("s1", look_up("A"))
+    view.add("s1", entry("c.example"))
+    assert view.add("s1", look_up("AAAA", 1.1))
+    assert [row.host for row in shown(view)] == ["a.example"]

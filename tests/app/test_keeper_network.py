@@ -12,16 +12,20 @@ from typing import TYPE_CHECKING
 import pytest
 
 from app.agents import shell
+from app.egress.rules_edit import add_rule
 from app.egress.session import read_session_egress, started_with, write_session_egress
+from app.egress.writing import write_choice
 from app.errors import AppError
 from app.keeper.ledger import Ledger
 from app.keeper.network import SHUT, GuestNetwork
 from app.paths import Paths
 from app.protocol import EgressAnswer, EgressInfo
 from app.records import SessionRecord, StateRecord, read_state, write_record
+from app.services.egress_rules import offered
 from tests.app.test_gateway_process import WAIT_S, look_up, send
 from tests.vm.test_egress_gateway import tcp_frame
 from vm.egress.ledger import NAME, read_entries
+from vm.egress.rules import parse_rule
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
@@ -165,6 +169,26 @@ async def test_rules_that_were_written_elsewhere_hold_after_a_reload(tmp_path: P
         rules.write_text(f"always: {{deny: [{HOST}]}}\n")
         await here.network.reload()
         assert await flags(card) == RESET
+        card.close()
+
+
+async def test_a_deny_for_the_workspace_beats_what_the_session_allows(tmp_path: Path) -> None:
+    async with bench_of(tmp_path) as here:
+        write_session_egress(here.folder, started_with("standard", [HOST], []))
+        card = await here.started()
+        assert await look_up(card, HOST) == "198.18.0.1"
+        add_rule(here.paths.config, parse_rule(HOST, "deny"), str(here.workspace))
+        await here.network.reload()
+        assert await look_up(card, HOST) == "3"
+        with pytest.raises(AppError, match="decides first"):
+            write_choice(here.paths, here.folder.name, offered(HOST, 443, "allow")[0])
+        project = offered(HOST, 443, "allow")[1]
+        assert [one.effect for one in write_choice(here.paths, here.folder.name, project).removed]
+        await here.network.reload()
+        assert await look_up(card, HOST) == "198.18.0.1"
+        await here.network.stop()
+        levels = [one.level for one in read_entries(here.folder / NAME) if one.kind == "query"]
+        assert levels == ["session", "workspace", "session"]
         card.close()
 
 

@@ -23,6 +23,7 @@ OPEN = replace(STANDARD, name="permissive", unlisted="allow")
 HOSTS = ("a.x.example", "b.x.example", "x.example", "c.a.x.example", "git.example", "8.8.8.8")
 PATTERNS = ("a.x.example", "*.x.example", "x.example", "*.a.x.example", "*.example", "8.8.8.0/24")
 PORTS = (443, 80, 22)
+LEVELS: tuple[RuleLevel, ...] = ("always", "workspace", "session", "project", "user")
 RANK = {"deny": 0, "ask": 1, "allow": 2}
 
 
@@ -47,8 +48,9 @@ SOME_RULES = st.lists(rules(), max_size=3).map(tuple)
 DENIES = SOME_RULES.map(lambda found: tuple(rule for rule in found if rule.effect == "deny"))
 PROFILES = st.sampled_from((STANDARD, LOCKED, OPEN))
 POLICIES = st.builds(
-    Policy, PROFILES, DENIES, SOME_RULES, DENIES, SOME_RULES, st.booleans(), st.just(False)
-)
+    Policy, PROFILES, always=DENIES, workspace=DENIES, session=SOME_RULES, project=DENIES,
+    user=SOME_RULES, ask=st.booleans(),
+)  # fmt: skip
 ADDRESSES = st.sampled_from(
     ((), (PUBLIC,), (IPv4Address("10.0.0.1"),), (PUBLIC, IPv4Address("127.0.0.1")))
 )
@@ -60,6 +62,8 @@ def added(policy: Policy, level: RuleLevel, rule: Rule) -> Policy:
     match level:
         case "always":
             return replace(policy, always=(*policy.always, rule))
+        case "workspace":
+            return replace(policy, workspace=(*policy.workspace, rule))
         case "session":
             return replace(policy, session=(*policy.session, rule))
         case "project":
@@ -87,7 +91,7 @@ def test_the_first_level_with_a_match_decides(request: Request, policy: Policy) 
     assert verdict.level == "default"
 
 
-@given(REQUESTS, POLICIES, rules(), st.sampled_from(("always", "session", "project", "user")))
+@given(REQUESTS, POLICIES, rules(), st.sampled_from(LEVELS))
 def test_one_more_deny_never_allows_more(
     request: Request, policy: Policy, rule: Rule, level: RuleLevel
 ) -> None:
@@ -103,13 +107,16 @@ def test_a_project_only_tightens_whatever_it_says(
     assert RANK[decide(request, replace(policy, project=found)).action] <= RANK[without.action]
 
 
-@given(REQUESTS, POLICIES, rules())
-def test_deny_always_beats_every_answer(request: Request, policy: Policy, rule: Rule) -> None:
-    always = replace(rule, effect="deny")
+@given(REQUESTS, POLICIES, rules(), st.sampled_from(("always", "workspace")))
+def test_what_the_user_denies_for_good_beats_every_answer(
+    request: Request, policy: Policy, rule: Rule, level: RuleLevel
+) -> None:
+    denied = replace(rule, effect="deny")
     full = replace(request, addresses=(PUBLIC,)) if request.host == "8.8.8.8" else request
-    if always.matches(full):
-        verdict = decide(request, replace(policy, always=(always,)))
-        assert (verdict.action, verdict.level) == ("deny", "always")
+    if denied.matches(full):
+        only = replace(policy, always=(), workspace=())
+        verdict = decide(request, added(only, level, denied))
+        assert (verdict.action, verdict.level) == ("deny", level)
 
 
 @given(REQUESTS, POLICIES)

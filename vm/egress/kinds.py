@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from ipaddress import IPv4Address, IPv6Address
 
 Action = Literal["allow", "deny", "ask"]
-Level = Literal["absolute", "always", "session", "project", "user", "profile", "private", "default"]
+Level = Literal[
+    "absolute", "always", "workspace", "session", "project", "user", "profile", "private", "default"
+]
 Inspect = Literal["tls", "http", "none"]
 """What the gateway must see in the guest's first bytes (in HTTP: in every request)."""
 

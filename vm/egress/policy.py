@@ -3,10 +3,11 @@
 The order, and why:
 
 1. *absolute*: this machine, the link, metadata and their like; no rule can open them
-2. *always*: what the user denied for good beats every later answer
+2. *always* and *workspace*: what the user denied for good, everywhere or in this workspace's
+   sessions, beats every later answer
 3. *session*: answers and options of this session
 4. *project*: what the workspace's own `.cloche.yaml` denies; it is not trusted to allow
-5. *user*: the user's rules, for this project and for always, and the registries of this host
+5. *user*: what the user allows, for this project and for always, and the registries of this host
 6. *profile*: `locked`, `standard` or `permissive`
 7. *private*: what would be let through must not lead to a private address, unless the deciding rule
    is the user's and says `private: true`
@@ -30,7 +31,7 @@ from vm.egress.rules import Rule, deciding, is_literal, is_local_name
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-RuleLevel = Literal["always", "session", "project", "user", "profile"]
+RuleLevel = Literal["always", "workspace", "session", "project", "user", "profile"]
 
 DNS_PORTS: Final = frozenset((53, 853))
 """DNS of others, plain or over TLS: denied, and not asked about, unless a rule names the port."""
@@ -61,6 +62,8 @@ class Policy:
     profile: Profile
     always: tuple[Rule, ...] = ()
     """Denies; an allow in here has no effect."""
+    workspace: tuple[Rule, ...] = ()
+    """The user's denies for this workspace's sessions; an allow in here has no effect."""
     session: tuple[Rule, ...] = ()
     project: tuple[Rule, ...] = ()
     """Denies; an allow in here has no effect."""
@@ -75,6 +78,7 @@ class Policy:
     def levels(self) -> Iterator[tuple[RuleLevel, tuple[Rule, ...]]]:
         """Yield the levels in the order in which they decide, with the rules that count there."""
         yield "always", _denies(self.always)
+        yield "workspace", _denies(self.workspace)
         yield "session", self.session
         yield "project", _denies(self.project)
         yield "user", self.user
