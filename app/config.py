@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     from app.config_yaml import Document, Key
 
+CONFIG_FILE = "config.yaml"
 PROJECT_FILE = ".cloche.yaml"
 GIT_MODES = ("none", "full")
 """How much of the repository goes along, least first."""
@@ -118,7 +119,7 @@ def load_config(folder: Path) -> Config:
 
     Raises AppError `bad-config` that names file, line and column.
     """
-    document = config_yaml.load(folder / "config.yaml")
+    document = config_yaml.load(folder / CONFIG_FILE)
     if document is None or document.data is None:
         return Config()
     top = mapping(document, (), document.data, CONFIG_KEYS)

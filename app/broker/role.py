@@ -86,10 +86,11 @@ class Served:
         dialer = ProxyDialer(self._begin.proxies, direct, judge, self._resolver)
         self._broker = Broker(
             held, connector(dialer), trust, self._log, self._begin.caps,
-            self._over if self._begin.ask else None,
+            self._over,
             totals=self._begin.totals, used=self._used,
         )  # fmt: skip
-        self._broker.gate.stopped = self._begin.stopped
+        gate = self._broker.gate
+        gate.change(gate.caps, stopped=self._begin.stopped, ask=self._begin.ask)
         self._upstreams = {one.service.name: _upstream(one) for one in held}
         said = tuple(_missing(service, missing) for service in wanted if service.name in missing)
         self._say(wire.Ready(tuple(sorted(self._broker.hosts())), services.guest_env(held), said))
@@ -102,7 +103,7 @@ class Served:
             while raw := await reader.readline():
                 message = wire.order(raw)
                 if isinstance(message, wire.Capped):
-                    self._broker.gate.change(message.caps, stopped=message.stopped)
+                    self._broker.gate.change(message.caps, stopped=message.stopped, ask=message.ask)
         finally:
             serving.cancel()
             await asyncio.gather(serving, return_exceptions=True)

@@ -37,6 +37,8 @@ class Capped(msgspec.Struct, tag="caps", frozen=True):
     caps: Caps
     stopped: bool = False
     """Nothing waits at them any more; what does is refused."""
+    ask: bool = True
+    """Whether somebody can be asked now; else as `stopped`."""
 
 
 class Missing(msgspec.Struct, frozen=True):

@@ -50,7 +50,8 @@ class SessionEgress(msgspec.Struct, frozen=True):
     network: bool = True
     """Whether the machine has a network card at all."""
     ask: bool = True
-    """Whether somebody can answer; headless runs deny what would be asked."""
+    """Whether somebody can answer; headless runs deny what would be asked, until they are resumed
+    or somebody takes their terminal."""
     rules: tuple[StoredRule, ...] = ()
     registries: tuple[StoredRule, ...] | None = None
     """Package registries as the host had them configured when the session began, each at the
@@ -99,6 +100,14 @@ def read_session_egress(folder: Path) -> SessionEgress:
 def write_session_egress(folder: Path, egress: SessionEgress) -> None:
     """Replace the file. Raises OSError."""
     write_atomic(folder / FILE, msgspec.json.encode(egress) + b"\n")
+
+
+def ask_from_now_on(folder: Path) -> None:
+    """Have a session that was begun headless ask like any other. Raises AppError `damaged`."""
+    with locked(folder / f"{FILE}.lock"):
+        egress = read_session_egress(folder)
+        if not egress.ask:
+            write_session_egress(folder, msgspec.structs.replace(egress, ask=True))
 
 
 def add_session_rule(folder: Path, rule: Rule) -> Change:

@@ -63,7 +63,7 @@ class BrokerKeeper:
         changed: Callable[[], None],
         fault: Callable[[str], None],
     ) -> None:
-        self._record, self._variables, self._proxies, self._ask = record, variables, proxies, ask
+        self._record, self._variables, self._proxies, self.ask = record, variables, proxies, ask
         self._log, self._changed, self._fault = log, changed, fault
         self.door = sockets / DOOR
         self.totals, self.caps = totals, caps
@@ -107,8 +107,14 @@ class BrokerKeeper:
         self.caps, self.stopped = caps, stopped
         self.waiting = Waiting()  # the child says so where some wait on
         if self._writer is not None:
-            self._writer.write(wire.line(wire.Capped(caps, stopped)))
+            self._writer.write(wire.line(wire.Capped(caps, stopped, self.ask)))
         self._changed()
+
+    def asking(self, ask: bool) -> None:
+        """Say whether somebody can be asked from now on; without, what waits is refused."""
+        if self.ask != ask:
+            self.ask = ask
+            self.cap(self.caps, stopped=self.stopped)
 
     async def _begin(self) -> tuple[asyncio.StreamReader, wire.Ready]:
         """Start a child and hear what it has. Raises AppError."""
@@ -145,7 +151,7 @@ class BrokerKeeper:
             broker.seed,
             self._record.workspace,
             self.caps,
-            self._ask,
+            self.ask,
             self.totals,
             self.stopped,
             self._proxies,

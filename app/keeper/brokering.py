@@ -105,6 +105,11 @@ class SessionBroker:
             keeper.waiting = Waiting()
             self._write(keeper)
 
+    def asking(self, ask: bool) -> None:
+        """Say whether somebody can be asked at a cap from now on."""
+        if self._keeper is not None:
+            self._keeper.asking(ask)
+
     def cap(self, change: CapChange) -> CapWord:
         """Put other caps in force and return what holds. Raises AppError.
 

@@ -52,7 +52,10 @@ class House:
         self._keeper.network.broker.outside = outside or Outside()
         service = KeeperService(self._keeper, self.quit)
         self._pane = PaneServer(
-            sockets / "pane.sock", self._terminal, _Keys(self._keeper, self._terminal)
+            sockets / "pane.sock",
+            self._terminal,
+            _Keys(self._keeper, self._terminal),
+            self._keeper.network.attended,
         )
         self._keeper.pane = self._pane
         key = asyncssh.import_private_key(read_regular(folder / "control_key"))

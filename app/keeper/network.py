@@ -12,16 +12,20 @@ import logging
 import time
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from app.client.launch import role_command
 from app.egress.compose import Composed, compose
+from app.egress.edits import LOOK_S, MISTAKE, Edits, fingerprint
+from app.egress.session import ask_from_now_on
 from app.egress.writing import about_session, write_choice
 from app.errors import AppError
 from app.keeper.brokering import SessionBroker
 from app.keeper.gateway import GatewayKeeper
-from app.keeper.threads import in_thread
+from app.keeper.threads import end_tasks, in_thread, looked_at
 from app.protocol import EgressInfo, EgressRule
+from app.wire_text import text_path
 from vm.egress.kinds import Request
 from vm.egress.ledger import NAME, Ledger
 from vm.egress.policy import Policy, Profile, decide
@@ -29,8 +33,8 @@ from vm.egress.questions import choice, rule_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
+    from app.egress.edits import Print
     from app.keeper.ledger import Ledger as Session
     from app.paths import Paths
     from app.protocol import EgressAnswer
@@ -66,6 +70,10 @@ class GuestNetwork:
         self._book: Ledger | None = None
         self._questions: tuple[Question, ...] = ()
         self._changing = asyncio.Lock()
+        self._edits = Edits()
+        self._following: asyncio.Task[None] | None = None
+        self._attended = False
+        self._attending: set[asyncio.Task[None]] = set()
         self._alarm: asyncio.TimerHandle | None = None
         self._told = 0.0
         self.broker = SessionBroker(paths, session, self._happened)
@@ -86,7 +94,37 @@ class GuestNetwork:
 
     async def _start_broker(self, composed: Composed, *, adopted: bool = False) -> None:
         if not composed.policy.closed:
-            await self.broker.start(ask=composed.policy.ask, adopted=adopted)
+            await self.broker.start(ask=self._asks(composed), adopted=adopted)
+
+    def _asks(self, composed: Composed) -> bool:
+        """Whether somebody can be asked: a headless session has only who is at its terminal."""
+        return composed.policy.ask or self._attended
+
+    async def resumed(self) -> None:
+        """Ask from now on: whoever resumes a session, a headless one as well, is there."""
+        await in_thread(partial(ask_from_now_on, self._session.folder))
+        if self._composed is not None and not self._composed.policy.ask:
+            policy = replace(self._composed.policy, ask=True)
+            self._composed = replace(self._composed, policy=policy)
+            await self._tell_asking()
+
+    def attended(self, there: bool) -> asyncio.Task[None]:
+        """Somebody took the agent's terminal, or nobody has it; the task ends when that holds.
+
+        It changes what a session does that was begun headless, and no other one.
+        """
+        self._attended = there
+        task = asyncio.create_task(self._tell_asking())
+        self._attending.add(task)
+        task.add_done_callback(self._attending.discard)
+        return task
+
+    async def _tell_asking(self) -> None:
+        """Have gateway and broker ask, or not, as it is now."""
+        async with self._changing:
+            if self._composed is not None and self._gateway is not None:
+                self.broker.asking(self._asks(self._composed))
+                await self._gateway.change(self._policy(self._composed))
 
     async def take_up(self, link: Path) -> None:
         """Start unless it runs already; rules that cannot be read let nothing through."""
@@ -118,10 +156,14 @@ class GuestNetwork:
             door=self.broker.door,
         )
         self._gateway.start()
+        self._following = asyncio.create_task(self._follow_edits())
+        self._following.add_done_callback(looked_at)
         self._tell()
 
     async def stop(self) -> None:
         """End the gateway and write down what it said last."""
+        following, self._following = self._following, None
+        await end_tasks([*self._attending, *([following] if following else [])])
         gateway, self._gateway = self._gateway, None
         if gateway is not None:
             await gateway.stop()
@@ -194,16 +236,42 @@ class GuestNetwork:
         self._notice("")
 
     async def _compose(self) -> Composed:
+        self._edits.read(await self._files())  # first: an edit from now on is another one
         about = await in_thread(partial(about_session, self._paths, self._session.record))
         return await in_thread(partial(compose, self._paths, about))
 
+    async def _files(self) -> Print:
+        record = self._session.record
+        workspace = Path(text_path(record.workspace)) if record.workspace else None
+        return await in_thread(partial(fingerprint, self._paths.config, workspace))
+
+    async def _follow_edits(self) -> None:
+        """Put what the user edits by hand in force; a mistake changes nothing, and is told."""
+        while True:
+            await asyncio.sleep(LOOK_S)
+            if self._edits.rests(await self._files()):
+                try:
+                    await self.reload()
+                except (AppError, OSError) as error:
+                    why = error.message if isinstance(error, AppError) else str(error)
+                    self._fault(f"{MISTAKE} {why}")
+                    self._notice(f"{MISTAKE} {why}")
+
     def _policy(self, composed: Composed) -> Policy:
         session = (*composed.policy.session, *self._once)
-        return replace(composed.policy, session=session, internal=self.broker.hosts)
+        return replace(
+            composed.policy,
+            session=session,
+            internal=self.broker.hosts,
+            ask=self._asks(composed),
+        )
 
     def _notice(self, text: str) -> None:
-        """Have exactly this notice about the rules, or none."""
-        others = tuple(one for one in self._session.state.notices if not one.startswith(SHUT))
+        """Have exactly this notice about the rules, or none; nothing in force is told first."""
+        before = self._session.state.notices
+        if text.startswith(MISTAKE) and any(one.startswith(SHUT) for one in before):
+            return
+        others = tuple(one for one in before if not one.startswith((SHUT, MISTAKE)))
         self._session.change(notices=(*others, text) if text else others)
 
     # What the gateway says. None of it may wait.

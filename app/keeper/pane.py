@@ -22,6 +22,7 @@ from app.keeper.threads import end_tasks
 
 if TYPE_CHECKING:
     import socket
+    from collections.abc import Callable
     from pathlib import Path
 
     from app.keeper.terminal_record import TerminalRecord
@@ -49,9 +50,20 @@ Each of them makes the program paint and is recorded on disk."""
 
 
 class PaneServer:
-    """Serves the record and its live end; `changed` must be called after each append."""
+    """Serves the record and its live end; `changed` must be called after each append.
 
-    def __init__(self, path: Path, record: TerminalRecord, keyboard: Keyboard) -> None:
+    `attended` hears when somebody holds the terminal, and when nobody does any more.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        record: TerminalRecord,
+        keyboard: Keyboard,
+        attended: Callable[[bool], object] | None = None,
+    ) -> None:
+        self._attended = attended
+        self._is_attended = False
         self._record = record
         self._keyboard = keyboard
         self._clients: set[Client] = set()
@@ -244,6 +256,10 @@ class PaneServer:
         for client in self._clients:
             client.held_by(self._holds(client), self._holding.clients)
         self._fit()
+        there = self._holding.holder is not None
+        if self._attended is not None and there != self._is_attended:
+            self._is_attended = there
+            self._attended(there)
 
     def _wish(self, client: Client, columns: int, rows: int) -> None:
         if MIN_SIZE[0] <= columns <= MAX_SIZE[0] and MIN_SIZE[1] <= rows <= MAX_SIZE[1]:

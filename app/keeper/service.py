@@ -143,6 +143,8 @@ class KeeperService:
 
     async def _resume(self, params: msgspec.Raw) -> object:
         asked = parse(params, _Resume)
+        if asked.agent:
+            await self._keeper.network.resumed()
         await self._keeper.resume(agent=asked.agent, patience_s=asked.patience_s)
         return {}
 

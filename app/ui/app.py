@@ -21,7 +21,7 @@ from app.services.layouts import NoLayouts
 from app.ui.asking import Asking
 from app.ui.egress_screen import EgressScreen
 from app.ui.failures import told
-from app.ui.fleet_facts import newly_paused
+from app.ui.fleet_facts import newly_mistaken, newly_paused
 from app.ui.fleet_screen import FleetScreen
 from app.ui.help_screen import HelpScreen
 from app.ui.housekeeping import Housekeeping
@@ -199,7 +199,10 @@ class ClocheApp(App[None], inherit_bindings=False):
         for session_id in gone:
             self.terminals.forget(session_id)
         paused = newly_paused(self.sessions, message.sessions)
+        mistake = newly_mistaken(self.sessions, message.sessions)
         self.sessions = tuple(message.sessions)
+        if mistake:
+            self.say(mistake, "See the rules: cloche egress rules", "warning")
         if paused is not None:
             self.say(*paused, "warning")
         self.sessions_changed.publish(self.sessions)

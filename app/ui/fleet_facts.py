@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
+from app.egress.edits import MISTAKE
 from app.states import LIVE, is_reviewed, shown_state, state_words, to_review
 from app.ui.cap_asks import cap_question
 from app.ui.egress_asks import asks_of, denied, key_of, target_of
@@ -152,6 +153,16 @@ def newly_paused(
             name = safe_name(info.name or info.id).text
             return f"{name}: {safe_name(info.message).text}", safe_name(info.hint).text
     return None
+
+
+def newly_mistaken(before: Iterable[SessionInfo], after: Iterable[SessionInfo]) -> str:
+    """Return what is wrong with an edit of the rules that no session had told of, or nothing.
+
+    All sessions tell of the same file, so the first one speaks for all.
+    """
+    known = {one for info in before for one in info.notices}
+    told = (one for info in after for one in info.notices if one.startswith(MISTAKE))
+    return next((safe_name(one).text for one in told if one not in known), "")
 
 
 def _ask(info: SessionInfo, name: str, glyphs: Glyphs) -> Need:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from app.agents import shell
+from app.egress.edits import MISTAKE
 from app.egress.rules_edit import add_rule
 from app.egress.session import read_session_egress, started_with, write_session_egress
 from app.egress.writing import write_choice
@@ -22,7 +23,7 @@ from app.paths import Paths
 from app.protocol import EgressAnswer, EgressInfo
 from app.records import SessionRecord, StateRecord, read_state, write_record
 from app.services.egress_rules import offered
-from tests.app.test_gateway_process import WAIT_S, look_up, send
+from tests.app.test_gateway_process import WAIT_S, frame, look_up, send
 from tests.vm.test_egress_gateway import tcp_frame
 from vm.egress.ledger import NAME, read_entries
 from vm.egress.rules import parse_rule
@@ -103,11 +104,7 @@ async def bench_of(root: Path) -> AsyncGenerator[Bench]:
 
 async def flags(card: socket.socket) -> int:
     """TCP's flags in the next frame to the guest."""
-    loop = asyncio.get_running_loop()
-    raw = b""
-    while len(raw) < 52:
-        raw += await asyncio.wait_for(loop.sock_recv(card, 52 - len(raw)), WAIT_S)
-    return raw[4 + 47]
+    return (await frame(card))[47]
 
 
 @pytest.mark.parametrize(
@@ -172,6 +169,28 @@ async def test_rules_that_were_written_elsewhere_hold_after_a_reload(tmp_path: P
         card.close()
 
 
+async def test_an_edit_by_hand_holds_at_once_and_a_mistake_in_it_changes_nothing(
+    tmp_path: Path,
+) -> None:
+    async with bench_of(tmp_path) as here:
+        card = await here.started()
+        await here.asked(card)
+        rules = here.paths.config / "rules.yaml"
+        rules.write_text("always:\n  deny:\n    - nothing at all\n")
+        await here.until(lambda: here.session.info().notices)
+        (told,) = read_state(here.folder).notices
+        assert told.startswith(f"{MISTAKE} {rules}:3:")
+        assert "is no host name" in told
+        assert here.session.info().asks, "the rules from before hold"
+        (here.workspace / ".cloche.yaml").write_text(f"egress: {{deny: [{HOST}]}}\n")
+        rules.write_text("always:\n  deny:\n    - spy.example\n")
+        await here.until(lambda: not here.session.info().asks)
+        assert await flags(card) == RESET
+        assert not read_state(here.folder).notices
+        assert await look_up(card, "spy.example") == "3"
+        card.close()
+
+
 async def test_a_deny_for_the_workspace_beats_what_the_session_allows(tmp_path: Path) -> None:
     async with bench_of(tmp_path) as here:
         write_session_egress(here.folder, started_with("standard", [HOST], []))
@@ -189,6 +208,23 @@ async def test_a_deny_for_the_workspace_beats_what_the_session_allows(tmp_path: 
         await here.network.stop()
         levels = [one.level for one in read_entries(here.folder / NAME) if one.kind == "query"]
         assert levels == ["session", "workspace", "session"]
+        card.close()
+
+
+async def test_a_headless_session_asks_whoever_is_there(tmp_path: Path) -> None:
+    async with bench_of(tmp_path) as here:
+        write_session_egress(here.folder, started_with("standard", [], [], ask=False))
+        card = await here.started()
+        assert await look_up(card, HOST) == "3"  # nobody can be asked
+        await here.network.attended(True)
+        await here.asked(card)
+        await here.network.attended(False)  # what waits is refused: nobody is there any more
+        assert await flags(card) == RESET
+        assert await look_up(card, HOST) == "3"
+        await here.network.resumed()
+        assert await look_up(card, HOST) == "198.18.0.1"
+        await here.network.reload()
+        assert await look_up(card, HOST) == "198.18.0.1"  # it stands in the session's file
         card.close()
 
 

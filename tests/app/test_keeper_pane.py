@@ -242,6 +242,24 @@ async def test_only_the_holders_input_and_size_count(bench: Bench) -> None:
     await first.close()
 
 
+async def test_whether_somebody_holds_it_is_told_once(tmp_path: Path) -> None:
+    made, told = Bench(tmp_path, 1 << 20), list[bool]()
+    made.server = PaneServer(made.path, made.record, made.keyboard, told.append)
+    made.server.start()
+    first, second = await PaneClient.open(made.path), await PaneClient.open(made.path)
+    first.take()
+    assert await holder(first) == (True, 2)
+    second.take()
+    assert await holder(second) == (True, 2)
+    await first.close()
+    assert await holder(second) == (True, 1)
+    assert told == [True]
+    await second.close()
+    await made.server.close()
+    assert told == [True, False]
+    made.record.close()
+
+
 async def test_a_client_that_never_asks_gets_nothing_but_output(bench: Bench) -> None:
     client = await PaneClient.open(bench.path)
     client.resize(100, 30)

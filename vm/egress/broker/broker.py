@@ -60,7 +60,8 @@ def _held(service: Service, env: Mapping[str, str], workspaces: Sequence[Path], 
 class Broker:
     """Serves a session's guest; lives in an asyncio loop.
 
-    `waiting` hears of requests that wait at a cap; without it they are refused at once.
+    `waiting` hears of requests that wait at a cap; without it, and while the gate's `ask` is off,
+    they are refused at once.
     """
 
     def __init__(
@@ -79,7 +80,8 @@ class Broker:
         self._held = {one.service.internal: one for one in held}
         self._limits, self._log = limits, log
         self._tell = used
-        self.gate = CapGate(caps, totals, limits.ask_s, waiting)
+        told = waiting or (lambda _: None)
+        self.gate = CapGate(caps, totals, limits.ask_s, told, ask=waiting is not None)
         self._renewing: dict[str, asyncio.Task[Held]] = {}
         self._turns = asyncio.Semaphore(limits.connections)
         self._around = Around(connect, trusted, limits, self.gate.enter, self._used)

@@ -19,8 +19,8 @@ LOOK_S: Final = 1.0
 class CapGate:
     """Lets requests pass below the caps; at one they wait for a word. Lives in an asyncio loop.
 
-    `told` is called with all that wait whenever that changes; None: nobody can be asked, and a
-    request at a cap is refused at once. Each waits `wait_s` at most.
+    `told` is called with all that wait whenever that changes. Each waits `wait_s` at most. While
+    `ask` is off nobody can be asked, and a request at a cap is refused at once.
     """
 
     def __init__(
@@ -28,9 +28,11 @@ class CapGate:
         caps: Caps,
         totals: Totals,
         wait_s: float,
-        told: Callable[[Waiting], None] | None = None,
+        told: Callable[[Waiting], None],
+        *,
+        ask: bool,
     ) -> None:
-        self.caps, self.totals = caps, totals
+        self.caps, self.totals, self.ask = caps, totals, ask
         self.stopped = False
         """The user's word: at a cap nothing waits, all is refused until the caps are others."""
         self._wait_s, self._told = wait_s, told
@@ -44,17 +46,17 @@ class CapGate:
         """
         if not self.totals.over(self.caps):
             return
-        if self._told is None or self.stopped:
+        if not self.ask or self.stopped:
             raise Refused("cap")
         waiter: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         self._waiting[waiter] = now = time.time()
         self._since = self._since if len(self._waiting) > 1 else now
-        self._tell(self._told)
+        self._tell()
         try:
             passed = await self._word(waiter, gone)
         finally:
             del self._waiting[waiter]
-            self._tell(self._told)
+            self._tell()
         if not passed:
             raise Refused("cap")
 
@@ -68,17 +70,17 @@ class CapGate:
                 raise Refused("guest-gone")
         return waiter.done() and waiter.result()
 
-    def change(self, caps: Caps, *, stopped: bool = False) -> None:
+    def change(self, caps: Caps, *, stopped: bool = False, ask: bool = True) -> None:
         """Put other caps in force: what waits goes on, is refused, or waits for more."""
-        self.caps, self.stopped = caps, stopped
-        if self.totals.over(caps) and not stopped:
-            if self._told is not None:
-                self._tell(self._told)  # whoever named these caps took it for an answer
+        self.caps, self.stopped, self.ask = caps, stopped, ask
+        over = self.totals.over(caps)
+        if over and ask and not stopped:
+            self._tell()  # whoever named these caps took it for an answer
             return
         for waiter in self._waiting:
             if not waiter.done():
-                waiter.set_result(not stopped)
+                waiter.set_result(not over)
 
-    def _tell(self, told: Callable[[Waiting], None]) -> None:
+    def _tell(self) -> None:
         came = self._waiting.values()
-        told(Waiting(len(came), self._since, max(came) + self._wait_s) if came else Waiting())
+        self._told(Waiting(len(came), self._since, max(came) + self._wait_s) if came else Waiting())
