@@ -90,7 +90,7 @@ class Served:
             totals=self._begin.totals, used=self._used,
         )  # fmt: skip
         gate = self._broker.gate
-        gate.change(gate.caps, stopped=self._begin.stopped, ask=self._begin.ask)
+        gate.stopped, gate.ask = self._begin.stopped, self._begin.ask
         self._upstreams = {one.service.name: _upstream(one) for one in held}
         said = tuple(_missing(service, missing) for service in wanted if service.name in missing)
         self._say(wire.Ready(tuple(sorted(self._broker.hosts())), services.guest_env(held), said))

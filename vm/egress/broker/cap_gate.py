@@ -75,7 +75,8 @@ class CapGate:
         self.caps, self.stopped, self.ask = caps, stopped, ask
         over = self.totals.over(caps)
         if over and ask and not stopped:
-            self._tell()  # whoever named these caps took it for an answer
+            if self._waiting:
+                self._tell()  # whoever named these caps took it for an answer
             return
         for waiter in self._waiting:
             if not waiter.done():
