@@ -57,6 +57,10 @@ def _held(service: Service, env: Mapping[str, str], workspaces: Sequence[Path], 
     return replace(services.hold(service, token.secret, seed), until=token.until)
 
 
+def _unheard(_: Waiting) -> None:
+    """Take what waits at a cap where nobody listens."""
+
+
 class Broker:
     """Serves a session's guest; lives in an asyncio loop.
 
@@ -80,8 +84,9 @@ class Broker:
         self._held = {one.service.internal: one for one in held}
         self._limits, self._log = limits, log
         self._tell = used
-        told = waiting or (lambda _: None)
-        self.gate = CapGate(caps, totals, limits.ask_s, told, ask=waiting is not None)
+        self.gate = CapGate(
+            caps, totals, limits.ask_s, waiting or _unheard, ask=waiting is not None
+        )
         self._renewing: dict[str, asyncio.Task[Held]] = {}
         self._turns = asyncio.Semaphore(limits.connections)
         self._around = Around(connect, trusted, limits, self.gate.enter, self._used)
