@@ -156,7 +156,10 @@ class Upstream:
             "accept": ["bearer"],
             "allow": ["GET /v1/**", "POST /v1/**", "HEAD /v1/**"],
         }
-        service = services.parse("lab", {**settings, **(data or {})})
+        return self.lab_of(services.parse("lab", {**settings, **(data or {})}), **more)
+
+    def lab_of(self, service: services.Service, **more: Any) -> Lab:
+        """Make a broker for a service."""
         held = services.hold(service, Secret(CANARY.encode(), "none"))
         broker = Broker([held], self.connect, context(self.cert), self.records.append, **more)
         self._labs.append(Lab(broker, held, self.heads, self.records))
