@@ -253,8 +253,11 @@ def _agents(document: Document, value: Any, broker: BrokerSettings) -> dict[str,
     return {name: _agent(document, name, entry, broker) for name, entry in entries.items()}
 
 
+IMAGES: Final = ("base", "dev")
+"""What an agent's own image can be made on: the recipes that come with Cloche."""
+
 AGENT_KEYS: Final = (
-    "command", "env", "description", "egress", "services", "image", "install", "stalled_s",
+    "command", "env", "description", "egress", "services", "image", "from", "install", "stalled_s",
 )  # fmt: skip
 
 
@@ -272,10 +275,15 @@ def _agent(document: Document, name: str, value: Any, broker: BrokerSettings) ->
     if given.get("command"):
         # A script of several lines, as in `[sh, -c, "…"]`, is a word like any other.
         words = texts(document, (*key, "command"), given["command"], one_line=False)
-        changed |= {"command": words, "install": ""}
+        changed |= {"command": words, "install": "", "below": ""}
     for text in ("description", "image", "install"):
         if given.get(text) is not None:
             changed[text] = _text(document, (*key, text), given[text])
+    if given.get("from") is not None:
+        below = _text(document, (*key, "from"), given["from"])
+        if below not in IMAGES:
+            raise document.error((*key, "from"), f"'from' must be one of {', '.join(IMAGES)}")
+        changed["below"] = below
     changed["env"] = base.env | _environment(document, (*key, "env"), given.get("env"))
     if given.get("services") is not None:
         changed["services"] = _services(document, (*key, "services"), given["services"], broker)

@@ -17,6 +17,7 @@ import yaml
 
 from app.errors import AppError
 from vm.egress.names import INTERNAL
+from vm.install import PREFIX, PROGRAMS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -34,8 +35,8 @@ Need = Literal["required", "optional"]
 
 NEEDS: Final[tuple[Need, ...]] = get_args(Need)
 
-OWN_PROGRAMS: Final = "/home/agent/.local/bin"
-"""Where `install` puts a program; looked at before the image's own folders."""
+OWN_PREFIX: Final = "/home/agent/.local"
+"""Where `install` puts a program in a session; looked at before the image's own folders."""
 
 USUAL_PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 """What the guest's programs have where the image names no PATH."""
@@ -54,36 +55,60 @@ class Agent(msgspec.Struct, frozen=True):
     env: dict[str, str] = {}
     files: dict[str, str] = {}
     """Texts that are written into the agent's world before it starts, by absolute path."""
+    first: dict[str, str] = {}
+    """The same where there is no such file yet: settings, which are the session's from then on."""
     description: str = ""
     source: str = "built in"
     services: dict[str, Need] = {}
     """The services of the broker that it is given."""
     image: str = ""
-    """What it stands on where nobody says otherwise; empty: `base`."""
+    """What it stands on where nobody says otherwise; empty: `stands_on` knows."""
+    below: str = msgspec.field(default="", name="from")
+    """The recipe whose image is made into the agent's own by `install`."""
     install: str = ""
-    """A shell's line that brings the program into a session that has the network."""
+    """A shell's line that brings the program into a machine that has the network, `{prefix}` being
+    the folder that it is installed into."""
     stalled_s: int = 300
     """Seconds without output and processor time, while a program of its has the terminal, after
     which the agent counts as stalled; 0: never."""
+
+    @property
+    def stands_on(self) -> str:
+        """The image of its sessions: one of its own where there is a recipe for that."""
+        return self.image or (self.name if self.below else "base")
 
     def argv(self, session: str, more: tuple[str, ...] = ()) -> tuple[str, ...]:
         """Return what is started; where the program can be missing, with a word about it."""
         words = (*(self._filled(word) for word in self.command), *more)
         if not self.install:
             return words
+        line = self.install.replace(PREFIX, OWN_PREFIX)
         told = (
             f"{self.command[0]} is not in this machine. Bring it into the session:\n"
-            f"  cloche exec {session} -- sh -c {shlex.quote(self.install)}\n"
+            f"  cloche exec {session} -- sh -c {shlex.quote(line)}\n"
             f"  cloche stop {session} && cloche resume {session}"
         )
+        if self.below:
+            told += f"\nor have an image with it for every session: cloche image build {self.name}"
         return ("sh", "-c", STARTER, "sh", told, *words)
 
     def variables(self, world: Mapping[str, str]) -> dict[str, str]:
-        """Return the environment in a world that has one: its own wins, services are filled in."""
-        found = {**world, **{name: self._filled(text) for name, text in self.env.items()}}
+        """Return the environment in a world that has one.
+
+        Its own wins; addresses of services are filled in, and variables that the world has.
+        """
+        own = {name: self._filled(text) for name, text in self.env.items()}
+        for name, value in world.items():
+            own = {key: text.replace(f"{{{name}}}", value) for key, text in own.items()}
+        found = {**world, **own}
         if self.install and "PATH" not in self.env:
-            found["PATH"] = f"{OWN_PROGRAMS}:{world.get('PATH') or USUAL_PATH}"
+            usual = world.get("PATH") or USUAL_PATH
+            found["PATH"] = f"{OWN_PREFIX}/bin:{PROGRAMS}/bin:{usual}"
         return found
+
+    def first_files(self) -> dict[str, str]:
+        """Return `first` with the addresses of services filled in."""
+        return {path: self._filled(text) for path, text in self.first.items()}
 
     def _filled(self, text: str) -> str:
         for service in self.services:

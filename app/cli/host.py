@@ -48,7 +48,7 @@ def _agent(agent: Agent) -> dict[str, Any]:
         "env": sorted(agent.env),
         "description": agent.description,
         "source": agent.source,
-        "image": agent.image or "base",
+        "image": agent.stands_on,
         "install": agent.install,
         "services": dict(agent.services),
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
 from contextlib import contextmanager
@@ -40,6 +41,10 @@ def build(arguments: argparse.Namespace, output: Output) -> int:
     recipe = find_recipe(paths.config, name)
     _make(paths)
     with _bar() as show:
+        if recipe.install:
+            from app.services.installing import make
+
+            return _told(output, asyncio.run(make(paths, recipe, show, force=arguments.force)))
         built = build_image(paths.store, recipe=recipe, progress=show, force=arguments.force)
     return _told(output, built)
 

@@ -122,7 +122,7 @@ def _prepare(paths: Paths, request: StartRequest) -> tuple[records.SessionRecord
     if request.name:
         check_name(paths, request.name)
     session_id = records.new_id()
-    image_name = request.image or agent.image or "base"
+    image_name = request.image or agent.stands_on
     image = _check_host(paths, session_id, image_name, request.ports)
     beginning = begin(paths, request.egress, workspace)
     public, key = new_host_key()

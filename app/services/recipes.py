@@ -5,6 +5,9 @@
     description: base with Go
     from: base
     packages: [golang, gopls]
+
+In the place of `packages` can stand `install`, a line of shell that is run in a machine of its own
+and puts files into `{prefix}`. An agent that says `from` and `install` is such a recipe by itself.
 """
 
 from __future__ import annotations
@@ -15,29 +18,46 @@ import re
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from app import config_yaml
+from app.config import load_config
 from app.errors import AppError
 from vm.errors import VMError
 from vm.image.recipes import RECIPES, Recipe
+from vm.install import PREFIX
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
+    from app.agents import Agent
     from app.config_yaml import Document
 
 FOLDER: Final = "images"
 _SUFFIX: Final = ".yaml"
 _NAME: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}\Z")
-_KEYS: Final = ("description", "from", "packages")
+_KEYS: Final = ("description", "from", "packages", "install")
 
 
 def load_recipes(config: Path) -> dict[str, Recipe]:
     """Return every recipe by name. Raises AppError `bad-config` with file, line and column."""
+    known = {**RECIPES, **agents_recipes(load_config(config).agents.values())}
     try:
         names = sorted(os.listdir(config / FOLDER))
     except FileNotFoundError:
-        return dict(RECIPES)
+        return known
     own = (_load(config / FOLDER / name) for name in names if name.endswith(_SUFFIX))
-    return {**RECIPES, **{recipe.name: recipe for recipe in own}}
+    return {**known, **{recipe.name: recipe for recipe in own}}
+
+
+def agents_recipes(agents: Iterable[Agent]) -> dict[str, Recipe]:
+    """Return the recipes of those agents that can have an image of their own."""
+    return {
+        agent.name: Recipe(agent.name, agent.description, (), agent.below, agent.install)
+        for agent in agents
+        if agent.below
+        and agent.stands_on == agent.name
+        and PREFIX in agent.install
+        and agent.name not in RECIPES
+    }
 
 
 def find_recipe(config: Path, name: str) -> Recipe:
@@ -76,11 +96,17 @@ def _recipe(document: Document, name: str, given: dict[str, Any]) -> Recipe:
     if below not in RECIPES:
         raise document.error(("from",), f"'from' must be one of {', '.join(RECIPES)}")
     words = _words(document, given.get("packages", []))
+    install = given.get("install", "")
+    if not isinstance(install, str) or not install.isprintable() or (install and words):
+        raise document.error(("install",), "'install' is one line, in the place of 'packages'")
     try:
+        if install:
+            return Recipe(name, str(given.get("description") or ""), (), below, install)
         every = tuple(dict.fromkeys((*RECIPES[below].packages, *words)))
         return Recipe(name, str(given.get("description") or ""), every)
     except VMError as error:
-        raise document.error(("packages",), error.message.rstrip("."), error.hint) from None
+        key = "install" if install else "packages"
+        raise document.error((key,), error.message.rstrip("."), error.hint) from None
 
 
 def _words(document: Document, given: Any) -> list[str]:

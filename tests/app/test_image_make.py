@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from app import main
+from app.client.checks import check_image
 from app.errors import AppError
 from app.paths import Paths
 from app.services import image_look
@@ -119,6 +120,37 @@ class TestPull:
         assert (wanted.way.plain_http, wanted.force, wanted.name) == (True, True, "mine")
 
 
+class TestOfAgents:
+    def test_an_agent_that_says_how_is_a_recipe(self, tmp_path: Path) -> None:
+        (tmp_path / "config.yaml").write_text(
+            "agents:\n"
+            "  mine: {command: [m], from: base, install: 'npm install -g --prefix {prefix} m'}\n"
+            "  bare: {command: [m], from: base, install: 'echo it'}\n"
+            "  codex: {image: other}\n"
+        )
+        known = load_recipes(tmp_path)
+        assert known["mine"].below == "base"
+        assert known["mine"].command == "npm install -g --prefix /programs m"
+        assert known["claude-code"].below == "dev"
+        assert not {"bare", "codex"} & set(known)
+
+    def test_a_file_of_ones_own_comes_first(self, tmp_path: Path) -> None:
+        (tmp_path / "images").mkdir()
+        own = tmp_path / "images" / "claude-code.yaml"
+        own.write_text("{from: base, install: 'mine {prefix}'}")
+        assert find_recipe(tmp_path, "claude-code").install == "mine {prefix}"
+        for text in ("{install: mine}", "{install: [a]}", "{install: 'a {prefix}', packages: [b]}"):
+            own.write_text(text)
+            with pytest.raises(AppError) as caught:
+                find_recipe(tmp_path, "claude-code")
+            assert caught.value.code == "bad-config"
+
+    def test_a_session_without_the_image_is_told_the_one_command(self) -> None:
+        with pytest.raises(VMError) as caught:
+            check_image(Paths.from_environment(), "claude-code")
+        assert caught.value.hint == "cloche image build claude-code"
+
+
 class TestList:
     def test_what_moved_on_is_said_and_how_to_get_it(
         self, said: Said, monkeypatch: pytest.MonkeyPatch
@@ -173,8 +205,9 @@ class TestRecipes:
         (folder / "notes.txt").write_text("no recipe")
         found = find_recipe(tmp_path, "go")
         assert found.packages == (*recipes.RECIPES["dev"].packages, "golang")
-        assert list(load_recipes(tmp_path)) == ["base", "dev", "go"]
-        assert list(load_recipes(tmp_path / "none")) == ["base", "dev"]
+        known = list(load_recipes(tmp_path))
+        assert (known[:2], known[-1]) == (["base", "dev"], "go")
+        assert "go" not in load_recipes(tmp_path / "none")
 
     @pytest.mark.parametrize(
         ("name", "text", "place"),

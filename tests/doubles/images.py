@@ -15,16 +15,19 @@ def put_image(
     name: str = "base",
     *,
     imported: store.Imported | None = None,
+    base: bytes = b"",
     **facts: str,
 ) -> str:
     """Put an image into `images`, as a build would, and return its digest.
 
-    `facts` are fields of its record.
+    `facts` are fields of its record, `base` the bytes of its base system where they matter.
     """
     fresh = images / "fresh"
     fresh.mkdir(parents=True)
     for file in store.FILES:
         (fresh / file).write_text(f"{file} {content}")
+    if base:
+        (fresh / store.BASE).write_bytes(base)
     files = store.record_files(fresh)
     digest = store.set_digest(files)
     record = store.ImageRecord(

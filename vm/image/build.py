@@ -26,6 +26,7 @@ from vm.image.machine_files import Machine
 from vm.image.progress import Progress, stages
 from vm.image.recipes import RECIPES
 from vm.image.tools import Watch, find, one_sentence, run, spawn, sync_file
+from vm.install import PROGRAMS
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -159,8 +160,11 @@ def toolkit_source() -> str:
 
 
 def base_source(recipe: Recipe = RECIPES["base"]) -> str:
-    """Return blake3 (hex) of what decides a base system besides the distribution."""
-    return blake3(repr((packages.base_options(recipe), _SQUASHFS)).encode()).hexdigest()
+    """Return blake3 (hex) of what decides a base system besides what registries hold that day."""
+    decides: object = (packages.base_options(recipe), _SQUASHFS)
+    if recipe.install:
+        decides = (base_source(RECIPES[recipe.below]), recipe.command, PROGRAMS)
+    return blake3(repr(decides).encode()).hexdigest()
 
 
 def is_current(record: store.ImageRecord) -> bool:

@@ -1,7 +1,8 @@
 """What goes into the images that are built here, as data.
 
 Packages come from the host's own apt sources. Recipes add to the base system and never take from
-it, so whatever works in `base` works in every built image.
+it, so whatever works in `base` works in every built image. What no apt source has is installed by a
+line of shell in a machine of its own, into one folder: `vm.image.added`.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from vm.errors import VMError
+from vm.install import PREFIX, PROGRAMS
 
 MAX_PACKAGES: Final = 500
 _PACKAGE: Final = re.compile(r"[a-z0-9][a-z0-9+.-]{1,99}\Z")
@@ -28,10 +30,26 @@ class Recipe:
 
     name: str
     description: str
-    packages: tuple[str, ...]
+    packages: tuple[str, ...] = ()
+    below: str = ""
+    """The recipe whose image it adds `install` to; empty: it is made of packages."""
+    install: str = ""
+    """A line of shell that installs into `{prefix}`; run in a machine, never on this host."""
+
+    @property
+    def command(self) -> str:
+        """The line with the folder that an image has for it."""
+        return self.install.replace(PREFIX, PROGRAMS)
 
     def __post_init__(self) -> None:
-        """Refuse what apt could take for something else than names."""
+        """Refuse what apt could take for something else than names, and what cannot be made."""
+        if bool(self.below) != bool(self.install) or (self.install and self.packages):
+            raise VMError("A recipe has packages, or an image that something is installed into.")
+        if self.install and PREFIX not in self.install:
+            raise VMError(
+                f"Its install does not say {PREFIX}, the folder to install into.",
+                f"Write it so: npm install -g --prefix {PREFIX} NAME",
+            )
         odd = [name for name in self.packages if not _PACKAGE.match(name)]
         if odd:
             raise VMError(
