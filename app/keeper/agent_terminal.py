@@ -53,6 +53,9 @@ MISSING: Final = (
 WRITE_FILE: Final = 'umask 077; mkdir -p -- "$(dirname -- "$1")" && cat > "$1"'
 """Puts standard input into a file of the agent's world; the path is an argument, never text."""
 
+WRITE_FIRST: Final = f'[ -e "$1" ] || [ -L "$1" ] || {{ {WRITE_FILE}; }}'
+"""The same where nothing is there yet."""
+
 
 class NotSent(VMError):
     """A prompt that did not reach the agent, or of which nobody knows."""
@@ -87,8 +90,11 @@ class AgentTerminal:
         """Write the agent's helper files and start it under its terminal holder."""
         ssh = await self._links.ssh()
         agent = self._record.agent
-        for path, text in agent.files.items():
-            put = guest_exec.Command(("sh", "-c", WRITE_FILE, "sh", path), cwd="/")
+        for path, text, script in (
+            *((path, text, WRITE_FILE) for path, text in agent.files.items()),
+            *((path, text, WRITE_FIRST) for path, text in agent.first_files().items()),
+        ):
+            put = guest_exec.Command(("sh", "-c", script, "sh", path), cwd="/")
             result = await guest_exec.run(ssh, put, stdin=text.encode())
             if result.exit_code != 0:
                 said = result.stderr.decode(errors="replace").strip()[-200:]

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
+import tomllib
 from typing import TYPE_CHECKING
 
 import pytest
+import yaml
 
 from app.agents import USUAL_PATH, builtin
 from app.broker.settings import BUILT_IN, BrokerSettings
@@ -30,7 +33,8 @@ def test_what_an_agent_names_exists(name: str) -> None:
     agent = builtin()[name]
     assert set(agent.services) <= set(BUILT_IN)
     assert name in load().agents  # its providers' hosts
-    assert agent.image == "dev"
+    assert (agent.below, agent.stands_on) == ("dev", name)  # it has an image of its own
+    assert "{prefix}" in agent.install
     words = " ".join((*agent.argv("s1"), *agent.variables({}).values()))
     assert not any(f"{{{service}}}" in words for service in BUILT_IN)  # every address is filled in
     assert agent.command[0] in agent.argv("s1")
@@ -44,10 +48,34 @@ def test_addresses_of_services_are_filled_in() -> None:
     assert '"baseURL": "http://anthropic.cloche.internal/v1"' in text
 
 
+def test_a_key_that_would_be_asked_about_comes_as_a_token() -> None:
+    given = {"ANTHROPIC_API_KEY": "sk-ant-cloche-0"}
+    found = builtin()["claude-code"].variables(given)
+    assert (found["ANTHROPIC_AUTH_TOKEN"], found["ANTHROPIC_API_KEY"]) == ("sk-ant-cloche-0", "")
+
+
+@pytest.mark.parametrize("name", WELL_KNOWN)
+def test_settings_of_the_first_start_can_be_read(name: str) -> None:
+    for path, text in builtin()[name].first_files().items():
+        assert path.startswith("/home/agent/")
+        assert "{anthropic}" not in text
+        assert yaml.safe_load(text)  # JSON is YAML
+        assert not path.endswith(".json") or json.loads(text)
+
+
+def test_codex_gets_settings_that_are_toml() -> None:
+    words = builtin()["codex"].command
+    assert set(words[1::2]) == {"-c"}
+    found = tomllib.loads("\n".join(words[2::2]))
+    assert found["model_providers"]["cloche"]["supports_websockets"] is False
+    assert found["projects"]["/workspace"]["trust_level"] == "trusted"
+
+
 def test_a_program_that_was_brought_into_the_session_is_found_first() -> None:
     agent = builtin()["claude-code"]
-    assert agent.variables({})["PATH"] == f"/home/agent/.local/bin:{USUAL_PATH}"
-    assert agent.variables({"PATH": "/opt/bin"})["PATH"] == "/home/agent/.local/bin:/opt/bin"
+    own = "/home/agent/.local/bin:/programs/bin"
+    assert agent.variables({})["PATH"] == f"{own}:{USUAL_PATH}"
+    assert agent.variables({"PATH": "/opt/bin"})["PATH"] == f"{own}:/opt/bin"
     assert builtin()["shell"].variables({"PATH": "/opt/bin"}) == {"PATH": "/opt/bin"}
 
 
@@ -58,7 +86,9 @@ def test_a_program_that_is_missing_says_how_to_bring_it(tmp_path: Path) -> None:
     )
     assert done.returncode == 127
     assert "claude is not in this machine" in done.stderr
-    assert f"cloche exec s1 -- sh -c '{agent.install}'" in done.stderr
+    line = agent.install.replace("{prefix}", "/home/agent/.local")
+    assert f"cloche exec s1 -- sh -c '{line}'" in done.stderr
+    assert "cloche image build claude-code" in done.stderr
     program = tmp_path / "claude"
     program.write_text('#!/bin/sh\nprintf "%s|" "$@"\nexit 7\n')
     program.chmod(0o755)
@@ -89,6 +119,7 @@ def test_the_user_changes_one_setting_of_a_known_agent(tmp_path: Path) -> None:
     assert claude.source == str(tmp_path / "config.yaml")
     mine = found.agents["mine"]
     assert (mine.services, mine.image, mine.install) == ({"lab": "required"}, "my", "echo it")
+    assert (claude.stands_on, mine.stands_on) == ("claude-code", "my")
     assert (found.broker.usd, found.broker.tokens) == (5.0, 10)
     assert found.broker.known() == (*BUILT_IN, "lab")
 
@@ -99,6 +130,7 @@ def test_the_user_changes_one_setting_of_a_known_agent(tmp_path: Path) -> None:
         ("agents:\n  codex: {services: {opneai: required}}\n", 2, "unknown key 'opneai'"),
         ("agents:\n  codex: {services: {openai: maybe}}\n", 2, "required, optional"),
         ("agents:\n  codex: {install: [a]}\n", 2, "a text of one line"),
+        ("agents:\n  codex: {from: fedora}\n", 2, "one of base, dev"),
         ("broker: {cap: {usd: 0}}\n", 1, "above 0"),
         ("broker: {cap: {tokens: 1.5}}\n", 1, "whole number"),
         ("broker: {caps: {}}\n", 1, "unknown key"),
