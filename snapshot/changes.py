@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
 from snapshot.mirror import in_git
+from snapshot.nested import Nested
 from snapshot.paths import folders_above
 from snapshot.renames import Renames
 
@@ -31,7 +32,7 @@ class Change:
 
     `base` is None for what was added, `agent` for what was deleted. A non-empty `note` says why the
     change can be shown but not merged. Folders are listed where nothing else shows them: an added
-    or deleted empty folder, a folder in a file's place or the reverse.
+    or deleted empty folder, a folder in a file's place or the reverse, a new nested repository.
     """
 
     path: bytes
@@ -85,6 +86,7 @@ class _Comparison:
     def __init__(self, base: Manifest, agent: AgentTree, ignore: IgnoreRules | None) -> None:
         self._base, self._agent, self._ignore = base, agent, ignore
         self._holding = _folders_that_hold(agent)
+        self._nested = Nested(base, agent, ignore)
         self.changes: list[Change] = []
         self.removed: dict[bytes, Entry] = {}
         self.added: dict[bytes, AgentEntry] = {}
@@ -98,6 +100,9 @@ class _Comparison:
             differs = old is None or not _same(old, item.entry)
             if differs and self._is_listed(path, item.entry):
                 self._touched(path, old, item)
+        for path, note in self._nested.notes.items():
+            entry = self._agent.present[path].entry
+            self.changes.append(Change(path, "added", None, entry, b"", note))
         for path in self._agent.gone:
             old = self._base[path]
             empty_folder = old.kind == "dir" and not any(self._base.under(path))
@@ -116,7 +121,11 @@ class _Comparison:
 
     def _touched(self, path: bytes, old: Entry | None, item: AgentEntry) -> None:
         new = item.entry
-        if old is None:
+        repository = self._nested.above(path)
+        if repository is not None:
+            if new.kind != "dir":
+                self._nested.count(repository)
+        elif old is None:
             if new.kind != "dir" or path not in self._holding:
                 self.added[path] = item
         elif old.kind != new.kind:

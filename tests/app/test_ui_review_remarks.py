@@ -114,6 +114,26 @@ async def test_own_lines_stand_in_the_place_of_a_hunk() -> None:
         assert "edited by you" in review.line("unit")
 
 
+async def test_own_lines_and_comments_of_the_third_hunk_are_about_its_place() -> None:
+    """The hunks before it add and remove lines, so old and new numbers differ."""
+    base = [b"%d\n" % number for number in range(60)]
+    new = [b"x\n", b"y\n", *base[:20], *base[24:40], b"third\n", *base[41:]]
+    file = FakeFile("a.txt", b"".join(base), b"".join(new))
+    async for review in opened_review([file]):
+        await review.open("a.txt")
+        third = review.screen.by_path["a.txt"].hunks[2]
+        assert (third.old_start, third.new_start) == (41, 39)
+        await review.keys("]", "]", "e")
+        await settle(review.pilot)
+        assert isinstance(review.app.screen, TextDialog)
+        assert review.app.screen.text == "third\n"
+        await review.keys("z", "ctrl+s")
+        await settle(review.pilot)
+        assert review.decisions("a.txt") == ["open", "open", "accepted"]
+        ((_, unit),) = review.keeper.decisions.edits
+        assert unit == third.id
+
+
 @pytest.mark.parametrize(
     ("content", "text"),
     [

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import random
 import time
+import tracemalloc
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,8 @@ from hypothesis import strategies as st
 from snapshot.diff import Block, diff
 from snapshot.hunks import changed_blocks
 from snapshot.intraline import changed_ranges, pair_lines
+from snapshot.review_file import ChangedFile, FileReview
+from snapshot.rows import RowModel
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -140,6 +143,28 @@ def test_a_minified_line_is_no_trouble() -> None:
     assert diff([old], [old + b"y"]) == [Block(0, 1, 0, 1)]
     assert changed_ranges(old.decode(), old.decode() + "y") == ((), ())
     assert time.process_time() - began < CEILING_S
+
+
+def memory_of(old: bytes, new: bytes) -> float:
+    """Return how many times its input a review holds at most, its first rows included."""
+    tracemalloc.start()
+    try:
+        made = FileReview(ChangedFile(b"f", "modified", None, "100644", "100644"), old, new)
+        RowModel(made, "split").rows(0, 60)
+        return tracemalloc.get_traced_memory()[1] / (len(old) + len(new))
+    finally:
+        tracemalloc.stop()
+
+
+def test_memory_grows_with_the_input_and_no_faster() -> None:
+    line = b"x=1;" * 1_100_000
+    assert memory_of(line, line + b"y") < 3
+    short, long = (
+        memory_of(*(b"".join(b"%s %d\n" % (side, n) for n in range(size)) for side in (b"a", b"b")))
+        for size in (10_000, 100_000)
+    )
+    assert long < 60  # each line of eight bytes is an object with marks and a row
+    assert long < 2 * short
 
 
 @given(few, few)
