@@ -75,7 +75,7 @@ def test_lines_have_the_numbers_of_grep(tmp_path: Path) -> None:
     (tmp_path / "f").write_bytes(text)
     made = FileReview(ChangedFile(b"f", "modified", None, "100644", "100644"), b"first\n", text)
     for view in ("unified", "split"):
-        model = RowModel(made, view)  # type: ignore[arg-type]
+        model = RowModel(made, view)
         rows = [row for row in model.rows(0, len(model)) if row.new_no is not None]
         assert [row.new_no for row in rows] == [number for number, _ in by_grep(tmp_path / "f")]
     lines = [line.removesuffix(b"\n") for line in made.new_lines]
