@@ -1,4 +1,4 @@
-"""An image like Alpine's, out of a real registry, runs a session from import to merge."""
+"""Images made here: one like Alpine's, out of a real registry, and one by a line of shell."""
 
 from __future__ import annotations
 
@@ -116,3 +116,32 @@ def _another_under_the_same_tag(own: World, layout: Path, host: str, name: str) 
     pinned = f"{name.removesuffix(':1')}@{first['manifest']}"
     by_digest = image(own, "import", "--plain-http", pinned, "--name", "pinned")
     assert by_digest["imported"]["env"] == first["env"]
+
+
+AGENT = r"""
+agents:
+  mine:
+    command: [mine, one]
+    from: base
+    install: >-
+      mkdir {prefix}/bin && printf '#!/bin/sh\nid -un; echo "$0 $1"; [ -w "$0" ] && echo open\n'
+      > {prefix}/bin/mine && chmod 755 {prefix}/bin/mine && ln -s mine {prefix}/bin/other && id -un
+"""
+
+
+def test_an_agents_own_image_is_made_by_its_line_of_shell(own: World, tmp_path: Path) -> None:
+    own.paths.config.mkdir(parents=True)
+    (own.paths.config / "config.yaml").write_text(AGENT)
+    work = tmp_path / "project"
+    work.mkdir()
+    lacking = own.run("run", "mine", "--detach", cwd=work)
+    assert b"cloche image build mine" in lacking.stderr
+    made = image(own, "build", "mine")["image"]
+    began = own.run("image", "build", "mine", "--json")
+    assert began.json["image"]["digest"] == made["digest"]  # it is there already
+    done = own.run("run", "mine", "--headless", "--json", cwd=work)
+    assert done.json["exit_code"] == 1, done  # the last word of the script, which is not writable
+    said = own.run("logs", done.json["session"]).stdout.decode().splitlines()
+    assert {"agent", "/programs/bin/mine one"} <= {line.strip() for line in said}
+    assert not any(line.strip() == "open" for line in said)
+    assert own.json("ps")["sessions"][0]["id"] == done.json["session"]  # no sandbox is left
