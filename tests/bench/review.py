@@ -6,7 +6,8 @@
   `git diff --no-index --histogram` (its process, start included), at least ten times less than
   difflib with `autojunk=False`.
 * `long`: 100,000 lines compared in at most 500 ms of CPU.
-* `merge`: 2,000 files merged in at most 3 s, everything synced (wall time, this disk's).
+* `merge`: 2,000 files merged in at most 3 s, everything synced (wall time, this disk's), beside the
+  bare calls for the same files: written, synced, exchanged and the old ones removed, one by one.
 * `screen`: the same review opened at 200×60, in a process of its own: at most 1 s of CPU until the
   list is usable, at most 250 MB held at its highest. 50,000 lines: first frame at most 400 ms.
 """
@@ -25,12 +26,13 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from snapshot import renameat
 from snapshot.diff import diff
 from snapshot.lines import split
 from tests.bench.diff import cpu_ms, edited, pair, python_file
 from tests.bench.processes import peak
 from tests.bench.report import publish, repeat, runs_wanted, summary
-from tests.snapshot.merge_help import Nodes, Scene, text
+from tests.snapshot.merge_help import Nodes, Scene, text, write_nodes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -103,15 +105,33 @@ def many_nodes() -> tuple[Nodes, Nodes]:
     return base, agent
 
 
+def bare_calls(where: Path, base: Nodes, agent: Nodes) -> float:
+    """Seconds of what no merge can do without, each call after the other and without a journal."""
+    write_nodes(where, base)
+    os.sync()
+    began = time.perf_counter()
+    for name, (_, content) in agent.items():
+        path = os.path.join(os.fsencode(where), name)
+        descriptor = os.open(path + b".new", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        os.write(descriptor, content)
+        os.fsync(descriptor)
+        os.close(descriptor)
+        renameat.exchange(-100, path + b".new", -100, path)  # AT_FDCWD
+        os.unlink(path + b".new")
+    return time.perf_counter() - began
+
+
 def merge(runs: int) -> dict[str, Any]:
     """Merge and take back, everything synced; a file system's other load is in it."""
     base, agent = many_nodes()
     merged: list[float] = []
     undone: list[float] = []
     spent: list[float] = []
+    bare: list[float] = []
     for _ in range(max(1, min(runs, 3))):
         with tempfile.TemporaryDirectory(dir=os.environ.get("CLOCHE_BENCH_DISK")) as folder:
             scene = Scene(Path(folder) / "ws", Path(folder) / "merges", base, agent)
+            bare.append(bare_calls(Path(folder) / "bare", base, agent))
             os.sync()  # what the scene itself left to write is not the merge's
             began, cpu = time.perf_counter(), time.process_time()
             outcome = scene.merge()
@@ -124,6 +144,9 @@ def merge(runs: int) -> dict[str, Any]:
     return {
         "merge_2000_files_s": summary(merged),
         "merge_2000_files_cpu_s": summary(spent),
+        "bare_calls_s": summary(bare),
+        "times_bare": round(min(merged) / min(bare), 2),
+        "load": os.getloadavg()[0],
         "undo_2000_files_s": summary(undone),
     }
 
