@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.e2e import vmlab
+from vm.egress.ipv6 import GATEWAY_IP
 from vm.egress.kinds import GATEWAY, GUEST
 
 if TYPE_CHECKING:
@@ -25,7 +26,9 @@ async def test_the_card_is_up_and_leads_to_the_gateway_alone(guest_image: ImageS
         assert bytes.fromhex(way_out[0][2])[::-1] == IPv4Address(GATEWAY.ip).packed
         local = await vm.sh("cat /proc/net/fib_trie")
         assert str(IPv4Address(GUEST.ip)) in local
-        assert "eth0" not in await vm.sh("cat /proc/net/if_inet6")
+        six = [line.split() for line in (await vm.sh("cat /proc/net/ipv6_route")).splitlines()]
+        (out,) = [row for row in six if row[1] == "00" and row[-1] == "eth0"]
+        assert bytes.fromhex(out[4]) == GATEWAY_IP
 
 
 async def test_without_a_card_there_is_neither(forked_vm: vmlab.LabVM) -> None:

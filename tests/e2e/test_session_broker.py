@@ -237,14 +237,15 @@ def test_a_cap_asks_and_a_new_keeper_goes_on(lab: Outside) -> None:
     assert b"used" in refused.stderr
     assert meter.more_usd == pytest.approx(0.012)
     assert meter.waiting == 1
-    raised = lab.world.json("egress", "cap", session, "--more")
+    raised = lab.world.run("egress", "cap", session, "--more", "--json").json
     assert raised["usd"] == pytest.approx(0.012)
     assert b"gpt-4o" in waiting.communicate(timeout=120)[0]
     lab.used(session, 3300)
     assert b"gpt-4o" in lab.guest(session, CHAT)
     assert lab.world.run("egress", "cap", session, "--stop").status == 0
     assert b'"code": "cap"' in lab.guest(session, CHAT)
-    assert lab.world.json("egress", "cap", session, "--none")["usd"] is None
+    lifted = lab.world.run("egress", "cap", session, "--none", "--json").json
+    assert lifted["usd"] is None
     assert b"gpt-4o" in lab.guest(session, CHAT)
     lab.used(session, 5500)
     assert not any("cap is reached" in text for text in lab.world.state(session).notices)

@@ -228,6 +228,8 @@ def test_each_refusal_is_prompt_and_has_its_own_reason(lab: Lab) -> None:
     assert lab.opened("loop.example").code == "loopback-address"
     assert lab.entry(lambda one: one.host == "denied.example").code == "denied"
     assert lab.entry(lambda one: one.kind == "drop" and one.protocol == "udp").code == "foreign-dns"
+    six = lab.entry(lambda one: one.kind == "drop" and one.protocol == "ipv6")
+    assert (six.code, six.host, six.port) == ("ipv6", "2001:db8::1", 80)
     assert "denied.example" not in lab.noted("queries")
     assert "loop.example" in lab.noted("queries")
 

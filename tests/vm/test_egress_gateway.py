@@ -187,7 +187,7 @@ async def test_ipv6_and_icmp_go_nowhere_and_say_why() -> None:
     ipv6 = frames.BROADCAST + GUEST.mac + b"\x86\xdd" + b"\x60" + bytes(39)
     ping = bytearray(TO_HOST.udp(GUEST.ip, 8, 0, b"ping" * 5))
     ping[23] = 1
-    assert bench.take(ipv6, mended(ping)) == []
+    assert bench.take(ipv6, mended(ping)) == []  # from no address: nobody could be told
     assert bench.gateway.counts == Counter({"ipv6": 1, "icmp": 1})
     assert [(entry.kind, entry.verdict, entry.code) for entry in bench.log] == [
         ("drop", "deny", "ipv6"),

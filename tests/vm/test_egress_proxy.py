@@ -8,6 +8,7 @@ import contextlib
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import h11
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,6 +17,7 @@ from app.gateway import wire
 from tests.vm.egress_tap import ALLOW, Judge
 from tests.vm.test_egress_dial import Resolver, strict
 from vm.egress.dial import DirectDialer
+from vm.egress.dial_forward import Absolute
 from vm.egress.dial_proxy import MAX_HEAD, NOTE, ProxyDialer
 from vm.egress.kinds import Dialled, DialRefused, Request
 from vm.egress.policy import Policy, Profile
@@ -301,3 +303,151 @@ def test_credentials_reach_the_gateway_and_show_themselves_nowhere() -> None:
     assert pair not in repr(proxies)
     assert wire.order(wire.line(wire.InForce(policy, proxies))).proxies == proxies
     assert wire.order(wire.line(wire.InForce(policy))).proxies == Proxies()
+
+
+class PlainProxy:
+    """A proxy as most are set up: it serves absolute requests and refuses CONNECT to port 80."""
+
+    def __init__(self, answer: bytes, then: bytes = b"") -> None:
+        self.heads: list[str] = []
+        self.bodies: list[bytes] = []
+        self._answer, self._then = answer, then
+
+    async def __aenter__(self) -> PlainProxy:
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        self.port = int(self._server.sockets[0].getsockname()[1])
+        self._over = asyncio.Event()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._server.close()
+        async with asyncio.timeout(WAIT_S):
+            await self._over.wait()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
+            while True:
+                head = (await reader.readuntil(b"\r\n\r\n")).decode()
+                self.heads.append(head)
+                if head.startswith("CONNECT"):
+                    writer.write(b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n")
+                    continue
+                lines = head.lower().split("\r\n")
+                length = [one[15:] for one in lines if one.startswith("content-length:")]
+                if length:
+                    self.bodies.append(await reader.readexactly(int(length[0])))
+                writer.write(self._answer)
+                if self._then:
+                    self.bodies.append(await reader.readexactly(len(self._then)))
+                    writer.write(self._then)
+        writer.close()
+        with contextlib.suppress(ConnectionError):
+            await writer.wait_closed()
+        self._over.set()
+
+    def proxies(self, user: str = "") -> Proxies:
+        return from_environment({"HTTP_PROXY": f"http://{user}127.0.0.1:{self.port}"})
+
+
+HTTP = replace(ALLOW, inspect="http")
+
+
+async def plain(proxy: PlainProxy, user: str = "") -> Dialled:
+    """Dial port 80 as the gateway does where it reads requests along."""
+    resolver = Resolver(["127.0.0.1"])
+    dialer = ProxyDialer(proxy.proxies(user), DirectDialer(Judge(), resolver), Judge(), resolver)
+    return await dialer.dial(Request("api.example.org", 80), HTTP)
+
+
+async def test_plain_requests_reach_the_proxy_with_their_whole_address() -> None:
+    answer = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+    async with PlainProxy(answer) as proxy:
+        made = await plain(proxy, f"me:{SECRET}@")
+        assert made.note == NOTE
+        reader, writer = await asyncio.open_connection(sock=made.socket)
+        said = (
+            b"GET /a?b=c HTTP/1.1\r\nHost: api.example.org\r\nProxy-Authorization: mine\r\n\r\n"
+            b"POST http://api.example.org/p HTTP/1.1\r\nHost: api.example.org\r\n"
+            b"Content-Length: 5\r\n\r\nhello"
+            b"OPTIONS * HTTP/1.1\r\nHost: api.example.org\r\n\r\n"
+        )
+        async with asyncio.timeout(WAIT_S):
+            for at in range(0, len(said), 7):  # wherever the pieces end
+                writer.write(said[at : at + 7])
+                await writer.drain()
+            writer.write_eof()
+            assert await reader.read() == answer * 3
+        writer.close()
+    lines = [head.split("\r\n")[0] for head in proxy.heads]
+    assert lines == [
+        "GET http://api.example.org/a?b=c HTTP/1.1",
+        "POST http://api.example.org/p HTTP/1.1",
+        "OPTIONS http://api.example.org HTTP/1.1",
+    ]
+    assert proxy.bodies == [b"hello"]
+    pair = base64.b64encode(f"me:{SECRET}".encode()).decode()
+    assert all(f"Proxy-Authorization: Basic {pair}" in head for head in proxy.heads)
+    assert "mine" not in proxy.heads[0]
+
+
+async def test_a_websocket_through_the_proxy_is_read_as_http_no_longer() -> None:
+    upgrade = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n\r\n"
+    async with PlainProxy(upgrade, b"\x81\x05frame") as proxy:
+        made = await plain(proxy)
+        reader, writer = await asyncio.open_connection(sock=made.socket)
+        ask = b"GET /ws HTTP/1.1\r\nHost: api.example.org\r\nConnection: Upgrade\r\n"
+        writer.write(ask + b"Upgrade: websocket\r\n\r\n")
+        async with asyncio.timeout(WAIT_S):
+            assert await reader.readuntil(b"\r\n\r\n") == upgrade
+            writer.write(b"\x81\x05frame")
+            assert await reader.readexactly(7) == b"\x81\x05frame"
+        writer.close()
+        await writer.wait_closed()
+    assert proxy.bodies == [b"\x81\x05frame"]
+
+
+async def test_where_nothing_reads_requests_along_port_80_is_a_tunnel() -> None:
+    async with echo() as port, RealProxy(port) as proxy:
+        made, _ = await dial(proxy.proxies(), Request("api.example.org", 80))
+        made.socket.close()
+    assert proxy.heads[0].startswith("CONNECT api.example.org:80 ")
+
+
+BODIES = st.lists(st.tuples(st.booleans(), st.binary(max_size=40)), min_size=1, max_size=4)
+
+
+@given(BODIES, st.data())
+def test_what_the_proxy_is_told_means_the_same_requests(
+    bodies: list[tuple[bool, bytes]], data: st.DataObject
+) -> None:
+    sent = b""
+    for chunked, body in bodies:
+        sent += b"PUT /x HTTP/1.1\r\nHost: a.example\r\n"
+        if chunked:
+            piece = b"%x\r\n%s\r\n" % (len(body), body) if body else b""
+            sent += b"Transfer-Encoding: chunked\r\n\r\n" + piece + b"0\r\n\r\n"
+        else:
+            sent += b"Content-Length: %d\r\n\r\n%s" % (len(body), body)
+    absolute, said = Absolute(Request("a.example", 80), ""), b""
+    while sent:
+        cut = data.draw(st.integers(1, len(sent)))
+        said += absolute.feed(sent[:cut])
+        sent = sent[cut:]
+    parser, found = h11.Connection(h11.SERVER), list[bytes]()
+    parser.receive_data(said)
+    while True:
+        event = parser.next_event()
+        if isinstance(event, h11.Request):
+            assert bytes(event.target) == b"http://a.example/x"
+            found.append(b"")
+        elif isinstance(event, h11.Data):
+            found[-1] += bytes(event.data)
+        elif isinstance(event, h11.EndOfMessage):
+            rest = parser.trailing_data[0]
+            if not rest:
+                break
+            parser = h11.Connection(h11.SERVER)
+            parser.receive_data(rest)
+        else:
+            break
+    assert found == [body for _, body in bodies]

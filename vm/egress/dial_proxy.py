@@ -1,4 +1,6 @@
-"""How the host reaches a name where it has to go through an HTTP proxy: by CONNECT.
+"""How the host reaches a name where it has to go through an HTTP proxy.
+
+Port 80 by plain requests in absolute form (`dial_forward`), every other port by CONNECT.
 
 The proxy looks names up and reaches what it likes, so which address a name has is its affair: bare
 addresses and names of one label are refused, and the log says that no address was checked. The
@@ -13,7 +15,9 @@ import socket
 from typing import TYPE_CHECKING, Final
 
 from vm.egress.dial import connect_first, refused, resolved
+from vm.egress.dial_forward import Forwarding
 from vm.egress.kinds import Dialled, DialRefused
+from vm.egress.proxy import HTTP_PORT
 from vm.egress.rules import is_literal
 
 if TYPE_CHECKING:
@@ -44,6 +48,7 @@ class ProxyDialer:
         self._proxies, self._direct = proxies, direct
         self._judge, self._resolve = judge, resolve
         self._answer_s = answer_s
+        self._forwarding = Forwarding()
 
     async def dial(self, request: Request, verdict: Verdict) -> Dialled:
         """Connect. Raises DialRefused."""
@@ -55,6 +60,9 @@ class ProxyDialer:
         if again.action != "allow":
             raise DialRefused(again.code, again.reason)
         sock = await self._reach(proxy)
+        if verdict.inspect == "http" and request.port == HTTP_PORT:
+            joined = self._forwarding.begin(sock, request, proxy)
+            return Dialled(joined, f"proxy {proxy.place}", NOTE)
         try:
             async with asyncio.timeout(self._answer_s):
                 await _tunnel(sock, request, proxy)

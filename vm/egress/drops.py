@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from vm.egress.kinds import Log
 
 DROPS: Final = {
-    "ipv6": "There is no IPv6 on this link.",
+    "ipv6": "IPv6 does not leave the machine.",
     "icmp": "ICMP does not leave the machine.",
     "quic": "QUIC is not passed on; clients fall back to TCP.",
     "foreign-dns": "Names are answered by the gateway alone.",

@@ -11,10 +11,10 @@ import asyncio
 import secrets
 import time
 from dataclasses import dataclass, field
-from ipaddress import IPv4Address
+from ipaddress import IPv4Address, IPv6Address
 from typing import TYPE_CHECKING, Final
 
-from vm.egress import frames
+from vm.egress import frames, ipv6
 from vm.egress.dns_answers import NoAnswer, Responder
 from vm.egress.drops import UDP_CODES, Bucket, Drops
 from vm.egress.entries import Merging
@@ -169,7 +169,7 @@ class Gateway:
         elif ether.kind == frames.IPV4:
             return self._packet(frames.ipv4(ether.payload))
         elif ether.kind == frames.IPV6:
-            self._drops.drop("ipv6", "ipv6")
+            self._ipv6(ipv6.parse(ether.payload))
         else:
             raise BadFrame("other-protocol")
         return None
@@ -198,6 +198,18 @@ class Gateway:
         else:
             raise BadFrame("other-protocol")
         return None
+
+    def _ipv6(self, packet: ipv6.Packet) -> None:
+        answer = ipv6.neighbour(packet)
+        if answer is None:
+            if ipv6.is_housekeeping(packet):
+                self.counts["ipv6-housekeeping"] += 1
+                return
+            address = str(IPv6Address(packet.target))
+            self._drops.drop("ipv6", "ipv6", address, ipv6.port_of(packet))
+            answer = ipv6.refusal(packet)
+        if answer is not None and self._icmp.take(self._loop.time()):
+            self._outlet.send(answer)
 
     def _datagram(self, packet: Packet, datagram: frames.Datagram) -> None:
         if packet.target == GATEWAY.ip and datagram.target_port == DNS:

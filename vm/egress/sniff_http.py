@@ -118,7 +118,7 @@ class Requests:
         if {b"transfer-encoding", b"content-length"} <= names:
             raise Refused("http-two-lengths")
         self._check_host(bytes(request.target), [v for n, v in headers if n == b"host"])
-        self._upgrading = self._first and _asks_for_websocket(bytes(request.method), headers)
+        self._upgrading = self._first and asks_for_websocket(bytes(request.method), headers)
 
     def _check_host(self, target: bytes, hosts: list[bytes]) -> None:
         if len(hosts) != 1:
@@ -132,7 +132,7 @@ class Requests:
                 raise Refused("host-mismatch")
 
 
-def _asks_for_websocket(method: bytes, headers: list[tuple[bytes, bytes]]) -> bool:
+def asks_for_websocket(method: bytes, headers: list[tuple[bytes, bytes]]) -> bool:
     """Tell whether a head is a websocket's handshake: a GET without a body (RFC 6455, 4.1).
 
     So the request ends with its head, and what follows it is what has to wait. Anything else that

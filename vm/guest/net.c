@@ -35,6 +35,37 @@ static void raise_card(int fd) {
     if (ioctl(fd, SIOCSIFFLAGS, &r)) fatal(CARD);
 }
 
+#define V6_OWN "fd00:c10c:e::2"
+#define V6_GATEWAY "fe80::1" /* vm/egress/ipv6.py */
+
+/* The kernel asks nobody on the link for anything, and invents no address. */
+static void calm_ipv6(const char *card) {
+    static const char *const words[][2] = {{"accept_ra", "0"}, {"autoconf", "0"},
+        {"accept_redirects", "0"}, {"dad_transmits", "0"}, {"accept_dad", "0"},
+        {"router_solicitations", "0"}, {"addr_gen_mode", "1"}};
+    char path[96];
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        snprintf(path, sizeof path, "/proc/sys/net/ipv6/conf/%s/%s", card, words[i][0]);
+        write_text(path, words[i][1]);
+    }
+}
+
+/* All IPv6 is refused at the far end. An address and a way out are there for that alone: so whoever
+ * tries it is told at once, and it stands in the log. A kernel without IPv6 has none of it. */
+static void raise_ipv6(void) {
+    struct { struct in6_addr own; uint32_t prefix; int card; } address = {.prefix = 128};
+    struct in6_rtmsg route = {.rtmsg_flags = RTF_UP | RTF_GATEWAY, .rtmsg_metric = 1};
+    struct ifreq r = {.ifr_name = CARD};
+    int fd = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (fd < 0) return;
+    inet_pton(AF_INET6, V6_OWN, &address.own);
+    inet_pton(AF_INET6, V6_GATEWAY, &route.rtmsg_gateway);
+    if (!ioctl(fd, SIOCGIFINDEX, &r)) address.card = route.rtmsg_ifindex = r.ifr_ifindex;
+    if (!address.card || ioctl(fd, SIOCSIFADDR, &address) || ioctl(fd, SIOCADDRT, &route))
+        fatal(CARD " ipv6");
+    close(fd);
+}
+
 /* /session/net: `address mask gateway`. A session without it has no network. */
 void raise_network(void) {
     char text[128];
@@ -42,9 +73,8 @@ void raise_network(void) {
     errno = EINVAL;
     if (sscanf(text, "%15[0-9.] %15[0-9.] %15[0-9.]", net.own, net.mask, net.gateway) != 3)
         fatal("/session/net");
-    /* nothing answers to IPv6, and waiting for that would hold up whoever tries it first */
-    write_text("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1");
-    write_text("/proc/sys/net/ipv6/conf/" CARD "/disable_ipv6", "1");
+    calm_ipv6("default"); /* for a card that is not there yet */
+    calm_ipv6(CARD);
     int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     if (fd < 0) fatal(CARD);
     raise_card(fd);
@@ -52,6 +82,7 @@ void raise_network(void) {
                             .rt_gateway = address(net.gateway), .rt_flags = RTF_UP | RTF_GATEWAY};
     if (ioctl(fd, SIOCADDRT, &route)) fatal("route");
     close(fd);
+    raise_ipv6();
 }
 
 /* Called in the world's own root, so that no link of an image leads out of it. */

@@ -1,0 +1,143 @@
+"""Plain HTTP through a proxy, as proxies expect it: each request with its whole address.
+
+CONNECT is for port 443: the settings that Squid, tinyproxy and Apache come with refuse it to port
+80. So requests there, which the gateway reads along anyway, are said again to the proxy in absolute
+form (RFC 9112, 3.2.2); what it answers goes back as it comes. A connection is a pair of sockets, of
+which the gateway has one end, so nothing is kept here but what the proxy does not take just now.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+from typing import TYPE_CHECKING, Final
+
+import h11
+
+from vm.egress.sniff_http import MAX_HEAD, SWITCHING, asks_for_websocket
+
+if TYPE_CHECKING:
+    from vm.egress.kinds import Request
+    from vm.egress.proxy import Proxy
+
+CHUNK: Final = 65_536
+LAST_S: Final = 60.0
+"""How long an answer may take on once the guest's side has ended."""
+
+
+class Absolute:
+    """Says the requests of one connection again for a proxy. Pure.
+
+    It is fed only what `Requests` let pass: every request names the host.
+    """
+
+    def __init__(self, request: Request, authorization: str) -> None:
+        self._root = f"http://{request.host}".encode()
+        self._more = [(b"Proxy-Authorization", authorization.encode())] if authorization else []
+        self._reader = h11.Connection(h11.SERVER, max_incomplete_event_size=MAX_HEAD)
+        self._writer = h11.Connection(h11.CLIENT)
+        self._upgrading = False
+        self._answer = b""
+        self._raw = False
+
+    def feed(self, data: bytes) -> bytes:
+        """Return what the proxy is told for bytes of the guest. Raises h11.ProtocolError."""
+        if self._raw or not data:
+            return data
+        self._reader.receive_data(data)
+        said = bytearray()
+        while not isinstance(event := self._event(), type):
+            if isinstance(event, h11.Request):
+                said += self._writer.send(self._absolute(event)) or b""
+            elif isinstance(event, h11.Data):
+                said += self._writer.send(h11.Data(data=bytes(event.data))) or b""
+            elif isinstance(event, h11.EndOfMessage):
+                said += self._writer.send(h11.EndOfMessage(headers=event.headers)) or b""
+                self._next()
+            else:
+                break
+        return bytes(said)
+
+    def _event(self) -> object:
+        """Return the next event; a type (`h11.NEED_DATA`, `h11.PAUSED`) where there is none."""
+        return self._reader.next_event()
+
+    def _absolute(self, request: h11.Request) -> h11.Request:
+        target = bytes(request.target)
+        if target == b"*":
+            target = self._root  # RFC 9112, 3.2.4: what the last proxy makes `*` of again
+        elif target.startswith(b"/"):
+            target = self._root + target
+        headers = [
+            (bytes(name), bytes(value))
+            for name, value in request.headers.raw_items()
+            if name.lower() not in (b"proxy-authorization", b"proxy-connection")
+        ]
+        plain = [(name.lower(), value) for name, value in headers]
+        self._upgrading = asks_for_websocket(bytes(request.method), plain)
+        return h11.Request(method=request.method, target=target, headers=headers + self._more)
+
+    def _next(self) -> None:
+        rest = self._reader.trailing_data[0]
+        self._reader = h11.Connection(h11.SERVER, max_incomplete_event_size=MAX_HEAD)
+        self._writer = h11.Connection(h11.CLIENT)
+        if rest:
+            self._reader.receive_data(rest)
+
+    def answered(self, data: bytes) -> None:
+        """Hear what the proxy says: it may agree to another protocol."""
+        if self._upgrading:
+            self._answer += data[: len(SWITCHING) - len(self._answer)]
+            if len(self._answer) == len(SWITCHING):
+                self._raw, self._upgrading = self._answer == SWITCHING, False
+
+
+class Forwarding:
+    """All connections of plain HTTP through a proxy; lives in an asyncio loop."""
+
+    def __init__(self) -> None:
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def begin(self, proxy_socket: socket.socket, request: Request, proxy: Proxy) -> socket.socket:
+        """Return the gateway's end of a connection that leads through a proxy's socket."""
+        ours, theirs = socket.socketpair()
+        for sock in (ours, theirs):
+            sock.setblocking(False)
+        absolute = Absolute(request, proxy.authorization)
+        task = asyncio.create_task(_joined(theirs, proxy_socket, absolute))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return ours
+
+
+async def _joined(guest: socket.socket, proxy: socket.socket, absolute: Absolute) -> None:
+    """Carry a connection to its end."""
+    up = asyncio.create_task(_up(guest, proxy, absolute))
+    down = asyncio.create_task(_down(proxy, guest, absolute))
+    try:
+        await asyncio.wait({up, down}, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({down}, timeout=LAST_S)
+    finally:
+        for task in (up, down):
+            task.cancel()
+        await asyncio.gather(up, down, return_exceptions=True)
+        guest.close()
+        proxy.close()
+
+
+async def _up(guest: socket.socket, proxy: socket.socket, absolute: Absolute) -> None:
+    loop = asyncio.get_running_loop()
+    with contextlib.suppress(OSError, h11.ProtocolError):
+        while data := await loop.sock_recv(guest, CHUNK):
+            await loop.sock_sendall(proxy, absolute.feed(data))
+    with contextlib.suppress(OSError):
+        proxy.shutdown(socket.SHUT_WR)
+
+
+async def _down(proxy: socket.socket, guest: socket.socket, absolute: Absolute) -> None:
+    loop = asyncio.get_running_loop()
+    with contextlib.suppress(OSError):
+        while data := await loop.sock_recv(proxy, CHUNK):
+            absolute.answered(data)
+            await loop.sock_sendall(guest, data)
