@@ -355,3 +355,26 @@ def test_names_that_are_no_text(tmp_path: Path) -> None:
 
     assert report.manifest[name].tracked
     assert git(tree, "status", "--porcelain") == ""
+
+
+def test_a_second_capture_holds_nothing_of_the_first_and_no_secret_that_came_since(
+    tmp_path: Path,
+) -> None:
+    workspace = repository(tmp_path / "ws", {"a": "1", ".gitignore": "local/\n"})
+    git(workspace, "branch", "gone")
+    first, _ = guest(workspace, tmp_path)
+    git(workspace, "branch", "-D", "gone")
+    git(workspace, "branch", "came")
+    git(workspace, "config", "core.fsmonitor", "touch /tmp/marker")
+    write(workspace, {"a": "2", ".env": "KEY=CANARY", "local/id_rsa": "CANARY", "b": "new"})
+    second, report = guest(workspace, tmp_path)
+    assert set(report.withheld) >= {b".env"}
+    assert not holds(second, "CANARY")
+    assert (second / "b").read_text() == "new"
+    branches = [
+        git(tree, "branch", "--format=%(refname:short)").split() for tree in (first, second)
+    ]
+    assert ["gone" in found for found in branches] == [True, False]
+    assert ["came" in found for found in branches] == [False, True]
+    assert "fsmonitor" not in (second / ".git" / "config").read_text()
+    works(second)

@@ -32,8 +32,11 @@ CANARY = "sk-real-CANARY/0123+456789"
 WAIT_S = 60.0
 
 
-def certificate(folder: Path, host: str) -> tuple[Path, Path]:
-    """Make an authority that is its own server; return the certificate's file and the key's."""
+def certificate(folder: Path, host: str, age_s: float = 86_400) -> tuple[Path, Path]:
+    """Make an authority that is its own server; return the certificate's file and the key's.
+
+    It is valid since `age_s` seconds ago.
+    """
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "lab")])
     now = datetime.datetime.now(datetime.UTC)
@@ -43,7 +46,7 @@ def certificate(folder: Path, host: str) -> tuple[Path, Path]:
         .issuer_name(name)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
-        .not_valid_before(now - datetime.timedelta(days=1))
+        .not_valid_before(now - datetime.timedelta(seconds=age_s))
         .not_valid_after(now + datetime.timedelta(days=1))
         .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
         .add_extension(

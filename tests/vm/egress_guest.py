@@ -56,6 +56,27 @@ def make_tap(mac: str, own: str, gateway: str, mtu: int) -> int:
     return tap
 
 
+def add_ipv6() -> bool:
+    """Give the interface what `vm/guest/net.c` gives it: an address and the way out.
+
+    False where this kernel has no IPv6.
+    """
+    try:
+        control = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
+    except OSError:
+        return False
+    card, here = socket.if_nametoindex(NAME.decode()), f"/proc/sys/net/ipv6/conf/{NAME.decode()}"
+    with control:
+        for name in ("accept_dad", "dad_transmits", "router_solicitations", "disable_ipv6"):
+            with open(f"{here}/{name}", "w", encoding="ascii") as file:
+                file.write("0")
+        own, out = (socket.inet_pton(socket.AF_INET6, one) for one in ("fd00:c10c:e::2", "fe80::1"))
+        fcntl.ioctl(control, SIOCSIFADDR, struct.pack("=16sIi", own, 128, card))
+        route = struct.pack("@16s16s16sIHHILIi", b"", b"", out, 0, 0, 0, 1, 0, 3, card)
+        fcntl.ioctl(control, SIOCADDRT, route)
+    return True
+
+
 def add_route(control: socket.socket, gateway: str) -> None:
     """Send everything to the gateway."""
     anywhere = address("0.0.0.0")
@@ -387,7 +408,7 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
         *(download, upload, echo_randomly, at_once, open_many, one_by_one, try_connect),
         *(half_close, reset, slow_reader, stuff, udp, raw_frames, set_mac),
         *(reset_card, hold_open, look_up, swallow, pour, keep_open, let_go),
-        *(set_address, leave_unread),
+        *(set_address, leave_unread, add_ipv6),
     )
 }
 

@@ -279,7 +279,11 @@ def test_an_internal_name_is_no_host() -> None:
 @pytest.mark.parametrize("port", [53, 853])
 @pytest.mark.parametrize("profile", [STANDARD, OPEN])
 def test_the_dns_of_others_needs_a_rule_that_names_its_port(port: int, profile: Profile) -> None:
-    assert decide(named("x.example", port), Policy(profile)).code == "foreign-dns"
+    # another's server is not asked, allowed name or not: the guest's own questions are answered
+    for host in ("x.example", "git.example", "8.8.8.8"):
+        found = decide(named(host, port), Policy(profile))
+        assert (found.action, found.code) == ("deny", "foreign-dns")
+        assert found.reason == f"Port {port} is another DNS server's; names are answered here."
     rule = allow(f"x.example:{port}")
     assert decide(named("x.example", port), Policy(profile, session=(rule,))).action == "allow"
 

@@ -303,6 +303,16 @@ async def test_datagrams_to_others_are_refused_at_once_with_their_reasons() -> N
             assert (await here.entry(coded(code))).port == port
 
 
+async def test_ipv6_is_refused_at_once_with_its_target_in_the_log() -> None:
+    async with site() as here:
+        if not await here.guest(guest.add_ipv6):
+            pytest.skip("this kernel has no IPv6")
+        happened, _ = await here.guest(guest.try_connect, "2001:db8::1", 80)
+        assert happened == "PermissionError"
+        entry = await here.entry(coded("ipv6"))
+        assert (entry.kind, entry.host, entry.port) == ("drop", "2001:db8::1", 80)
+
+
 async def test_a_guest_that_is_somebody_else_is_not_heard() -> None:
     async with site() as here:
         port = await here.serve(echo)
