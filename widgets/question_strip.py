@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from textual.message import Message
 
@@ -159,6 +159,10 @@ class QuestionStrip(LineView, can_focus=True):
         """Show the answers; they count a moment later."""
         self._count_from = time.monotonic() + COUNT_AFTER
         self.redraw()
+
+    def blur(self) -> Self:
+        """Keep the keys while hidden, so that no neighbour gets them: `Left` gives them back."""
+        return super().blur() if self.questions else self
 
     def on_blur(self) -> None:
         """Forget a half-given answer."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import time
 from dataclasses import replace
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
+from textual import events
 
 from app.errors import AppError
 from app.protocol import EgressInfo
@@ -16,6 +18,7 @@ from app.ui.egress_dialog import RuleDialog
 from app.ui.help_screen import HelpScreen
 from app.ui.review_screen import ReviewScreen
 from tests.doubles.pilots import (
+    PATIENCE_S,
     fleet_of,
     press,
     press_early,
@@ -267,3 +270,32 @@ async def test_the_prefix_in_a_dialog_is_the_dialogs_while_nothing_is_asked() ->
         assert isinstance(app.screen, ReviewScreen)
         await press(pilot, "ctrl+g", "e")
         assert "Only lines can be edited" in screen_text(pilot)  # the review's own e
+
+
+async def test_the_keys_go_back_even_if_the_strip_is_hidden_before_anybody_hears_of_it() -> None:
+    made = sessions()
+    made[1].info_value = msgspec.structs.replace(made[1].info_value, asks=(question(),))
+    app, fleet, terminals = workstation(made)
+    async with app.run_test(size=SIZE) as pilot:
+        await settle(pilot)
+        await press(pilot, "enter")
+        view = app.focused
+        assert isinstance(view, TerminalView)
+        await press(pilot, "ctrl+g", "e")
+        strip, busy = strip_of(app), asyncio.Event()
+        answer = events.Key("s", "s")
+        answer.time = time.monotonic() + 1.0
+        app.post_message(answer)
+        app.call_later(busy.wait)  # the application does something else, as at a first screen
+        async with asyncio.timeout(PATIENCE_S):
+            while strip.size.height:
+                app.screen._on_timer_update()  # pyright: ignore[reportPrivateUsage]
+                await asyncio.sleep(0)
+        enter = events.Key("enter", None)
+        enter.time = answer.time
+        app.post_message(enter)
+        busy.set()
+        await settle(pilot)
+        assert fleet.keepers["s2"].answered == [("pkgs.dev.example", "session", False)]
+        assert app.focused is view
+        assert terminals.keys("s1") == ["enter"]  # the agent's, not Cloche's
