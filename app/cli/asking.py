@@ -86,7 +86,7 @@ async def _fetch_patch(paths: Paths, session: str) -> tuple[bytes, list[str]]:
         changes = await client.changes()
         taken = [file for file in changes.files if file.decision in ("accepted", "mixed")]
         kept = [file for file in taken if not (file.binary or file.note)]
-        reviews = [await load_review(client, file) for file in kept]
+        reviews = [await load_review(client.blob, file) for file in kept]
         decisions = Recorded(changes, await fetch_edits(client, changes))
     left_out = [shown(file.path) for file in taken if file.binary or file.note]
     return export_patch(reviews, decisions), left_out

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import argparse
 
     from app.cli.output import Output
-    from app.protocol_review import CommitInfo, CommitList
+    from app.protocol_commits import CommitInfo, CommitList
 
 
 def commits(arguments: argparse.Namespace, output: Output) -> int:
@@ -31,6 +31,10 @@ def commits(arguments: argparse.Namespace, output: Output) -> int:
     )
     output.result(msgspec.to_builtins(found), lambda: _print(output, found))
     return EXIT_DONE
+
+
+MAX_NAMED: Final = 20
+"""Withheld paths of one commit that are printed by name."""
 
 
 async def _commits(paths: Paths, session: str, *, look: bool, publish: bool) -> CommitList:
@@ -56,12 +60,22 @@ def _print(output: Output, found: CommitList) -> None:
 def _print_commit(output: Output, commit: CommitInfo) -> None:
     day = time.strftime("%Y-%m-%d %H:%M", time.gmtime(min(commit.at, 253402300799)))
     subject = safe_line(commit.message.split("\n", 1)[0]).text[:100]
-    count = f"{len(commit.files)}{'+' if commit.cut else ''} files"
+    number = f"{len(commit.files)}{'+' if commit.cut else ''}"
+    count = f"{number} {'file' if number == '1' else 'files'}{_lines(commit)}"
     merge = ", merge" if len(commit.parents) > 1 else ""
     author = safe_line(commit.author).text[:60]
     output.line(f"{commit.id[:12]}  {day}  {author}  {subject}  ({count}{merge})")
-    for path in commit.withheld:
+    for path in commit.withheld[:MAX_NAMED]:
         output.line(f"    touches {shown(path)}, which is withheld or looks like a secret")
+    if len(commit.withheld) > MAX_NAMED:
+        output.line(f"    and {len(commit.withheld) - MAX_NAMED} more such paths")
     for file in commit.files:
         if file.submodule:
             output.line(f"    changes the submodule {shown(file.path)}; its contents do not come")
+
+
+def _lines(commit: CommitInfo) -> str:
+    """Return how many lines a commit changed, as far as they were counted."""
+    added = sum(file.added or 0 for file in commit.files)
+    removed = sum(file.removed or 0 for file in commit.files)
+    return f", +{added} -{removed}" if added or removed else ""

@@ -15,6 +15,12 @@ def add_review(add: Adder) -> None:
     add("changes", "list what the agent changed", session=True)
     diff = add("diff", "print what the agent changed", session=True)
     diff.add_argument("path", metavar="PATH", nargs="?", default="", help="only this path")
+    diff.add_argument(
+        "--commit",
+        default="",
+        metavar="COMMIT",
+        help="one of the agent's commits by its id or the beginning of it, or a whole branch",
+    )
     diff.add_argument("--patch", action="store_true", help="exact bytes, for git apply")
     _comment(add)
     _judge(add)

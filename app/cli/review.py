@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from app.cli.patch_output import put_patch, refuse_terminal
+from app.cli.sources import Asked, source_of
 from app.client import fleet
 from app.client.session import SessionClient
-from app.errors import EXIT_DONE, AppError
+from app.errors import EXIT_DONE
 from app.paths import Paths
 from app.wire_text import to_bytes, to_text
 from snapshot.decisions import Uniform
@@ -21,8 +22,10 @@ from snapshot.safe_text import safe_name
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Awaitable, Callable
 
     from app.cli.output import Output
+    from app.cli.sources import Source
     from app.protocol import Changes, FileChange
     from snapshot.rows import Row
 
@@ -96,60 +99,51 @@ def diff(arguments: argparse.Namespace, output: Output) -> int:
     paths = Paths.from_environment()
     info = fleet.find_session(paths, arguments.session)
     path = to_text(arguments.path.encode("utf-8", "surrogateescape")).removeprefix("./")
+    asked = Asked(info, path, arguments.commit)
     if arguments.patch:
-        return _patch(paths, info.id, path, output)
-    found = asyncio.run(_fetch_diff(paths, info.id, path))
-    value = {"session": info.id, "files": [_json(file, lines) for file, lines in found]}
-    output.result(value, lambda: _print_diff(output, found))
+        return _patch(paths, asked, output)
+    source, found = asyncio.run(_fetch_diff(paths, asked))
+    value = {"session": info.id, **source.facts, "files": [_json(*one) for one in found]}
+    output.result(value, lambda: _print_diff(output, source, found))
     return EXIT_DONE
 
 
 Diff = list[tuple["FileChange", list[str]]]
 
 
-async def _fetch_diff(paths: Paths, session_id: str, path: str) -> Diff:
-    async with await SessionClient.open(paths, session_id) as client:
-        files = await files_at(client, session_id, path)
-        return [(file, await _lines(client, file)) for file in files]
+async def _fetch_diff(paths: Paths, asked: Asked) -> tuple[Source, Diff]:
+    async with await SessionClient.open(paths, asked.info.id) as client:
+        source = await source_of(client, asked)
+        return source, [(file, await _lines(source, file)) for file in source.files]
 
 
-async def files_at(client: SessionClient, session_id: str, path: str) -> list[FileChange]:
-    """Return the changed files at `path`, all of them when it is empty."""
-    found = await client.changes(refresh=True)
-    files = [file for file in found.files if path in ("", file.path, file.old_path)]
-    if not files and path:
-        text = f"Nothing changed at '{path}'."
-        raise AppError("not-found", text, f"See: cloche changes {session_id}")
-    return files
-
-
-def _patch(paths: Paths, session_id: str, path: str, output: Output) -> int:
+def _patch(paths: Paths, asked: Asked, output: Output) -> int:
     """Write the changes as a patch that `git apply` takes. Raises AppError `usage`."""
-    refuse_terminal(output, f"cloche diff {session_id} --patch > changes.patch")
-    data, left_out = asyncio.run(_fetch_patch(paths, session_id, path))
-    return put_patch(output, session_id, data, left_out)
+    refuse_terminal(output, f"cloche diff {asked.info.id} --patch > changes.patch")
+    data, left_out = asyncio.run(_fetch_patch(paths, asked))
+    return put_patch(output, asked.info.id, data, left_out)
 
 
-async def _fetch_patch(paths: Paths, session_id: str, path: str) -> tuple[bytes, list[str]]:
+async def _fetch_patch(paths: Paths, asked: Asked) -> tuple[bytes, list[str]]:
     """Return the patch, and the shown names of the files that a patch cannot carry."""
-    async with await SessionClient.open(paths, session_id) as client:
-        files = await files_at(client, session_id, path)
-        kept = [file for file in files if not (file.binary or file.note)]
-        reviews = [await load_review(client, file) for file in kept]
-    left_out = [shown(file.path) for file in files if file.binary or file.note]
+    async with await SessionClient.open(paths, asked.info.id) as client:
+        source = await source_of(client, asked)
+        kept = [file for file in source.files if not (file.binary or file.note)]
+        reviews = [await load_review(source.read, file) for file in kept]
+    left_out = [shown(file.path) for file in source.files if file.binary or file.note]
     return export_patch(reviews, Uniform("accepted")), left_out
 
 
-async def _lines(client: SessionClient, file: FileChange) -> list[str]:
+async def _lines(source: Source, file: FileChange) -> list[str]:
     if file.binary or file.note:
         return []
-    return _unified(RowModel(await load_review(client, file), "unified"))
+    return _unified(RowModel(await load_review(source.read, file), "unified"))
 
 
-async def load_review(client: SessionClient, file: FileChange) -> FileReview:
+async def load_review(read: Callable[[str], Awaitable[bytes]], file: FileChange) -> FileReview:
     """Fetch both sides of a changed file and compare them."""
-    base = await client.blob(file.base) if file.base else None
-    agent = await client.blob(file.agent) if file.agent else None
+    base = await read(file.base) if file.base else None
+    agent = await read(file.agent) if file.agent else None
     changed = ChangedFile(
         path=to_bytes(file.path),
         kind=file.kind,
@@ -208,7 +202,9 @@ def _json(file: FileChange, lines: list[str]) -> dict[str, Any]:
     }
 
 
-def _print_diff(output: Output, found: Diff) -> None:
+def _print_diff(output: Output, source: Source, found: Diff) -> None:
+    if source.facts.get("left_out"):
+        output.line(f"{source.facts['left_out']} more changed paths are not shown.")
     for file, lines in found:
         title = f"{LETTERS[file.kind]} {shown(file.path)}"
         if file.old_path:

@@ -27,13 +27,18 @@ from app.protocol import (
     SessionInfo,
     UndoReport,
 )
+from app.protocol_commits import (
+    CommitChange,
+    CommitChangePage,
+    CommitList,
+    CommitsPage,
+    ContentPart,
+)
 from app.protocol_review import (
     ChangeRequest,
     Comment,
     CommentRequest,
     CommentsPage,
-    CommitList,
-    CommitsPage,
     Conflict,
     ConflictsPage,
     EditRequest,
@@ -208,6 +213,29 @@ class SessionClient:
     async def _commits_page(self, look: bool, publish: bool, start: int) -> CommitsPage:
         params = {"look": look, "publish": publish, "start": start}
         return await self._connection.ask("commits", params, CommitsPage, MIRROR_S)
+
+    async def commit_change(self, commit: str, *, whole: bool = False) -> CommitChange:
+        """Return what a listed commit changed, or with `whole` all that led to it."""
+        page = await self._commit_change_page(commit, whole, 0)
+        files, first = list(page.change.files), page.change
+        while len(files) < page.total and page.change.files:
+            page = await self._commit_change_page(commit, whole, len(files))
+            files += page.change.files
+        return msgspec.structs.replace(first, files=tuple(files))
+
+    async def _commit_change_page(self, commit: str, whole: bool, start: int) -> CommitChangePage:
+        params = {"commit": commit, "whole": whole, "start": start}
+        return await self._connection.ask("commit_change", params, CommitChangePage, MIRROR_S)
+
+    async def commit_content(self, name: str) -> bytes:
+        """Return a content by the name that a commit's change gives it."""
+        data = bytearray()
+        while True:
+            params = {"name": name, "start": len(data)}
+            part = await self._connection.ask("commit_content", params, ContentPart, MIRROR_S)
+            data += part.data
+            if len(data) >= part.total or not part.data:
+                return bytes(data)
 
     async def import_patch(self, patch: bytes) -> PatchReport:
         """Decide the files that a patch names as it says; one undo step."""

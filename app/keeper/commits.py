@@ -16,8 +16,9 @@ import msgspec
 from app.errors import AppError
 from app.files import read_regular, write_atomic
 from app.keeper.agent_terminal import ENVIRONMENT
+from app.keeper.commit_changes import CommitChanges
 from app.keeper.threads import in_thread
-from app.protocol_review import Branch, CommitFile, CommitInfo, CommitList
+from app.protocol_commits import Branch, CommitFile, CommitInfo, CommitList
 from app.wire_text import text_path, to_text
 from snapshot.capture import load_snapshot
 from snapshot.git_import import MAX_BUNDLE, Quarantine, find_repository
@@ -26,8 +27,10 @@ from vm.machine import guest_exec
 
 if TYPE_CHECKING:
     from app.keeper.links import Links
+    from app.protocol_commits import CommitChange, ContentPart
     from app.records import SessionRecord
-    from snapshot.git_import import AgentCommit, Taken, UserRepository
+    from snapshot.git_commits import AgentCommit
+    from snapshot.git_import import Taken, UserRepository
 
 LIST: Final = "commits.json"
 QUARANTINE: Final = "commits.git"
@@ -50,6 +53,7 @@ class Commits:
         self._record = record
         self._folder = folder
         self._turn = asyncio.Lock()
+        self._changes = CommitChanges(folder / QUARANTINE, self._user)
 
     async def list(self) -> CommitList:
         """Return what the last look found."""
@@ -69,6 +73,17 @@ class Commits:
         """Write what the last look found as refs of the user's repository."""
         async with self._turn:
             return await in_thread(self._publish)
+
+    async def change(self, commit: str, *, whole: bool) -> CommitChange:
+        """Return what a listed commit changed, or with `whole` all that led to it."""
+        async with self._turn:
+            found = await in_thread(self._read)
+            return await in_thread(partial(self._changes.change, found, commit, whole=whole))
+
+    async def content(self, name: str, start: int) -> ContentPart:
+        """Return a part of a content that a change names."""
+        async with self._turn:
+            return await in_thread(partial(self._changes.content, name, start))
 
     def _user(self) -> UserRepository:
         return find_repository(Path(text_path(self._record.workspace)), self._record.id)
@@ -101,20 +116,13 @@ class Commits:
         return AppError("no-commits", f"The agent's commits could not be had: {why}.", hint)
 
     def _take(self, data: bytes, user: UserRepository) -> CommitList:
+        self._changes.forget()
         if not data:
             return self._write(CommitList(self._record.id))
         report = load_snapshot(self._folder)
         withheld = {*report.withheld, *report.tracked_withheld}
         taken = Quarantine(self._folder / QUARANTINE).take(data, user, withheld)
-        return self._write(self._listed(taken))
-
-    def _listed(self, taken: Taken) -> CommitList:
-        return CommitList(
-            self._record.id,
-            tuple(Branch(branch, commit) for branch, commit in taken.branches),
-            tuple(map(_wire, taken.commits)),
-            tuple(to_text(ref) for ref in taken.left_out),
-        )
+        return self._write(listed(self._record.id, taken))
 
     def _publish(self) -> CommitList:
         found = self._read()
@@ -143,9 +151,19 @@ class Commits:
         return found
 
 
+def listed(session: str, taken: Taken) -> CommitList:
+    """Return what a bundle held as clients are told of it."""
+    return CommitList(
+        session,
+        tuple(Branch(branch, commit) for branch, commit in taken.branches),
+        tuple(map(_wire, taken.commits)),
+        tuple(to_text(ref) for ref in taken.left_out),
+    )
+
+
 def _wire(commit: AgentCommit) -> CommitInfo:
     files = tuple(
-        CommitFile(to_text(file.path), file.change, file.submodule)
+        CommitFile(to_text(file.path), file.change, file.submodule, file.added, file.removed)
         for file in commit.files[:MAX_SHOWN_FILES]
     )
     return CommitInfo(

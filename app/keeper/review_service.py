@@ -9,11 +9,11 @@ import msgspec
 
 from app.keeper.threads import in_thread
 from app.protocol import MAX_LINE, Changes, ChangesPage, Decide, MergeRequest
+from app.protocol_commits import CommitChangePage, CommitsPage
 from app.protocol_review import (
     Comment,
     CommentRequest,
     CommentsPage,
-    CommitsPage,
     ConflictsPage,
     EditRequest,
     Resolve,
@@ -68,6 +68,17 @@ class _Commits(msgspec.Struct, frozen=True):
     start: int = 0
 
 
+class _CommitChange(msgspec.Struct, frozen=True):
+    commit: str
+    whole: bool = False
+    start: int = 0
+
+
+class _CommitContent(msgspec.Struct, frozen=True):
+    name: str
+    start: int = 0
+
+
 class _Patch(msgspec.Struct, frozen=True):
     patch: bytes
 
@@ -108,6 +119,8 @@ class ReviewMethods:
             "change_request": self._change_request,
             "request_changes": self._request_changes,
             "commits": self._commits,
+            "commit_change": self._commit_change,
+            "commit_content": self._commit_content,
         }
 
     @property
@@ -206,6 +219,16 @@ class ReviewMethods:
             found = await self._keeper.commits.publish()
         part = _part(found.commits, max(0, asked.start))
         return CommitsPage(msgspec.structs.replace(found, commits=part), len(found.commits))
+
+    async def _commit_change(self, params: msgspec.Raw) -> object:
+        asked = parse(params, _CommitChange)
+        found = await self._keeper.commits.change(asked.commit, whole=asked.whole)
+        part = msgspec.structs.replace(found, files=_part(found.files, max(0, asked.start)))
+        return CommitChangePage(part, len(found.files))
+
+    async def _commit_content(self, params: msgspec.Raw) -> object:
+        asked = parse(params, _CommitContent)
+        return await self._keeper.commits.content(asked.name, asked.start)
 
     async def _change_request(self, _: msgspec.Raw) -> object:
         return await in_thread(self._desk.requests.request)

@@ -17,10 +17,9 @@ from snapshot.safe_text import decode, safe_line, safe_name
 from widgets.diff_model import DiffDocument
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Awaitable, Callable, Iterator
 
     from app.protocol import FileChange
-    from app.services.ports import SessionPort
     from snapshot.hunks import Aspect
     from widgets.diff_model import Side
 
@@ -57,10 +56,10 @@ def key_of(change: FileChange) -> str:
     return "\0".join((*parts, change.base, change.agent, change.note))
 
 
-async def load_file(session: SessionPort, change: FileChange) -> LoadedFile:
-    """Fetch both sides of a changed file and compare them in a thread."""
-    base = await session.blob(change.base) if change.base else None
-    agent = await session.blob(change.agent) if change.agent else None
+async def load_file(read: Callable[[str], Awaitable[bytes]], change: FileChange) -> LoadedFile:
+    """Fetch both sides of a changed file by `read` and compare them in a thread."""
+    base = await read(change.base) if change.base else None
+    agent = await read(change.agent) if change.agent else None
     return await asyncio.to_thread(build, change, base, agent)
 
 

@@ -22,11 +22,11 @@ if TYPE_CHECKING:
         SessionInfo,
         UndoReport,
     )
+    from app.protocol_commits import CommitChange, CommitList
     from app.protocol_review import (
         ChangeRequest,
         Comment,
         CommentRequest,
-        CommitList,
         Conflict,
         EditRequest,
         HunkResult,
@@ -120,6 +120,14 @@ class SessionPort(Protocol):
 
     async def commits(self, *, look: bool = False, publish: bool = False) -> CommitList:
         """Return the agent's commits of the last look, or of a new one; `publish` makes refs."""
+        ...
+
+    async def commit_change(self, commit: str, *, whole: bool = False) -> CommitChange:
+        """Return what a listed commit changed, or with `whole` all that led to it."""
+        ...
+
+    async def commit_content(self, name: str) -> bytes:
+        """Return a content by the name that a commit's change gives it."""
         ...
 
     async def import_patch(self, patch: bytes) -> PatchReport:

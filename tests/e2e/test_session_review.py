@@ -112,6 +112,11 @@ def test_commits_of_the_agent_become_refs(lab: Lab) -> None:
     assert (commit["message"], commit["withheld"]) == ("by the agent\n", [".env"])
     assert {file["path"] for file in commit["files"]} == {".env", "new.txt"}
     assert "refs/cloche" not in git(lab.workspace, "for-each-ref")
+    one = world.json("diff", session, "--commit", commit["id"][:8])
+    assert one["commit"] == commit["id"]
+    assert {file["path"] for file in one["files"]} == {".env", "new.txt"}
+    assert "+TOKEN=1" in one["files"][0]["lines"]
+    assert world.json("diff", session, ".env", "--commit", "main")["base"] == one["base"]
     branches = world.json("commits", session, "--fetch")["branches"]
     ref = f"refs/cloche/{session}/main"
     assert [branch["ref"] for branch in branches] == [ref]
