@@ -25,6 +25,7 @@ class Glyphs:
     stalled: str = "!"
     stopped: str = "■"
 
+    blank: str = " "
     open: str = "○"
     accepted: str = "✓"
     rejected: str = "✗"

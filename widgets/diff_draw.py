@@ -26,8 +26,22 @@ EDGE = 2
 PLAIN_FROM = 5000
 """Lines of more characters get no marks inside the line."""
 
-SIGNS = {"accepted": "accepted", "rejected": "rejected", "mixed": "mixed", "open": "open"}
-EDGES = {"accepted": "success", "rejected": "error", "mixed": "warning", "open": "faint"}
+SIGNS = {
+    "accepted": "accepted",
+    "rejected": "rejected",
+    "mixed": "mixed",
+    "open": "open",
+    "shown": "blank",
+}
+"""Sign of each decision; `shown`: nothing is decided here."""
+
+EDGES = {
+    "accepted": "success",
+    "rejected": "error",
+    "mixed": "warning",
+    "open": "faint",
+    "shown": "faint",
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,14 @@ if TYPE_CHECKING:
 
     from widgets.diff_sheet import DiffSheet
 
-TOKENS = {"accepted": "success", "rejected": "error", "mixed": "warning", "open": "muted"}
-RANK = {"open": 3, "mixed": 2, "rejected": 1, "accepted": 0}
+TOKENS = {
+    "accepted": "success",
+    "rejected": "error",
+    "mixed": "warning",
+    "open": "muted",
+    "shown": "muted",
+}
+RANK = {"open": 3, "shown": 3, "mixed": 2, "rejected": 1, "accepted": 0}
 """What is undecided must show even where several hunks share a cell."""
 
 

@@ -41,6 +41,7 @@ class FileRow:
     key: str
     path: str
     decision: str
+    """Empty where nothing is decided about files."""
     letter: str = "M"
     """What happened: A added, M modified, D deleted, R renamed, T type, X mode."""
     added: int = 0
@@ -62,7 +63,7 @@ class FileRow:
     closed: bool = False
     """The files of the folder do not show."""
     done: int = 0
-    """In a folder: how many files are decided, and of how many."""
+    """In a folder: how many files are decided, and of how many; no files: nothing is said."""
     total: int = 0
 
 
@@ -127,7 +128,7 @@ class FileList(LineList[FileRow]):
         """Fold a folder by its sign, pass on a click on a decision, else select."""
         row = event.y + self.scroll_offset.y
         item = self.items[row] if 0 <= row < len(self.items) else None
-        if item is not None and event.x == SIGN:
+        if item is not None and item.decision and event.x == SIGN:
             event.prevent_default()
             self.post_message(self.MarkClicked(item.key))
         elif item is not None and item.folder and event.x == FOLD + item.depth:
@@ -175,12 +176,12 @@ class FileList(LineList[FileRow]):
         if selected:
             on = "selection" if self.has_focus else "selection-quiet"
         edge = glyphs.edge if selected else " "
-        sign = getattr(glyphs, item.decision) if not item.note else glyphs.note
+        sign = glyphs.note if item.note else getattr(glyphs, item.decision or "blank")
         right = self._progress(item, on) if item.folder else self._counts(item, on)
         room = width - 6 - item.depth - sum(cells(text) for text, _ in right) - 1
         left: list[Piece] = [
             (edge, paint("accent" if self.has_focus else "faint", on)),
-            (f"{sign}", paint(DECISION_TOKENS[item.decision], on, "b")),
+            (f"{sign}", paint(DECISION_TOKENS.get(item.decision, "muted"), on, "b")),
             self._flag(item, on),
             (" " * item.depth, paint(on=on)),
             (f" {self._kind(item)} ", paint("muted", on)),
@@ -201,6 +202,8 @@ class FileList(LineList[FileRow]):
 
     def _progress(self, item: FileRow, on: str) -> list[Piece]:
         token = "success" if item.done == item.total else "muted"
+        if not item.total:
+            return self._counts(item, on) if item.closed else []
         return [(f" {item.done}/{item.total} ", self.paint(token, on))]
 
     def _flag(self, item: FileRow, on: str) -> Piece:

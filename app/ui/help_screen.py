@@ -44,7 +44,7 @@ class HelpScreen(ModalScreen[None]):
     def compose(self) -> ComposeResult:
         """Yield the groups, and what the signs mean."""
         groups = key_groups(self.prefix)
-        firsts = {"ReviewScreen": "Review", "EgressScreen": "Egress"}
+        firsts = {"ReviewScreen": "Review", "EgressScreen": "Egress", "CommitScreen": "Commits"}
         first = firsts.get(self.below.__name__, "Fleet")
         ordered = sorted(groups, key=lambda group: group.title != first)
         with Vertical(classes="dialog -wide"):

@@ -101,6 +101,7 @@ def bindings_of(cls: type[DOMNode]) -> list[BindingType]:
 
 def key_groups(prefix: str = DEFAULT) -> tuple[KeyGroup, ...]:
     """Return every group, in the order in which people meet them, with the user's own prefix."""
+    from app.ui.commit_screen import CommitScreen
     from app.ui.conflict_dialog import ConflictDialog
     from app.ui.dialogs import MergedDialog, MergeDialog, NewSessionDialog
     from app.ui.egress_dialog import RuleDialog
@@ -120,6 +121,7 @@ def key_groups(prefix: str = DEFAULT) -> tuple[KeyGroup, ...]:
         ("Everywhere", WorkScreen),
         ("Fleet", FleetScreen),
         ("Review", ReviewScreen),
+        ("Commits", CommitScreen),
         ("Diff", DiffPane),
         ("Egress", EgressScreen),
         ("Rows of the egress log", LogTable),

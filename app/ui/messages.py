@@ -9,6 +9,7 @@ from textual.message import Message
 
 if TYPE_CHECKING:
     from app.protocol import Changes, Event, MergeReport, SessionInfo, UndoReport
+    from app.protocol_commits import CommitChange, CommitList
     from app.protocol_review import ChangeRequest, Comment, Conflict, HunkResult
     from app.services.documents import LoadedFile
     from app.services.layouts import Layout
@@ -179,3 +180,30 @@ class MergeUndone(Message):
     """A merge was taken back."""
 
     report: UndoReport
+
+
+@dataclass
+class CommitsArrived(Message):
+    """The agent's commits."""
+
+    found: CommitList
+
+
+@dataclass
+class LookEnded(Message):
+    """Nobody looks for new commits any more."""
+
+
+@dataclass
+class CommitChangeArrived(Message):
+    """What a commit, or a branch, changed."""
+
+    key: str
+    change: CommitChange
+
+
+@dataclass
+class CommitsTaken(Message):
+    """The agent's branches are refs of the user's repository now."""
+
+    found: CommitList

@@ -105,6 +105,13 @@ REVIEW_BINDINGS: list[BindingType] = [
         id="review.request",
     ),
     Binding(
+        "L",
+        "commits",
+        "commits",
+        tooltip="Read the agent's commits one by one",
+        id="review.commits",
+    ),
+    Binding(
         "right_square_bracket",
         "unit(1)",
         "hunk",

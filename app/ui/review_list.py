@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 class ReviewList(ReviewWork):
     """What the list shows; what its rows decide is said by `ReviewDecide`."""
 
-    filtering = False
-    """The line above the keys filters the list of files."""
     state_filter = "all"
     """One of `FILTERS`."""
     text_filter = ""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 from textual import on
 from textual.containers import Horizontal, Vertical
 
+from app.ui.commit_screen import CommitScreen
 from app.ui.review_conflicts import ReviewConflicts
 from app.ui.review_facts import next_open, units_of
 from app.ui.review_keys import REVIEW_BINDINGS
@@ -21,19 +22,11 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
     from textual.binding import BindingType
 
-NARROW = 100
-"""Below this width the list of files and the diff take turns."""
-
 
 class ReviewScreen(ReviewConflicts):
     """The changes of one session: what is where, and the keys that move in it."""
 
     AUTO_FOCUS = "DiffPane"
-    HORIZONTAL_BREAKPOINTS = [  # noqa: RUF012 - declared on instances by the base class
-        (0, "-narrow"),
-        (NARROW, "-normal"),
-        (160, "-wide"),
-    ]
     BINDINGS: ClassVar[list[BindingType]] = REVIEW_BINDINGS
 
     def compose_body(self) -> ComposeResult:
@@ -57,16 +50,6 @@ class ReviewScreen(ReviewConflicts):
         self.pane.display = False
         self.connect()
 
-    @on(DiffPane.CursorMoved)
-    def follow_cursor(self) -> None:
-        """Say which hunk the cursor is on."""
-        self.show_place()
-
-    @on(InfoLine.Pressed)
-    async def press_fact(self, message: InfoLine.Pressed) -> None:
-        """Do what a clicked fact says."""
-        await self.run_action(message.action)
-
     @on(LineList.Moved, "#files")
     def follow_files(self, message: LineList.Moved) -> None:
         """Show the file under the cursor of the list; a folder leaves the one that shows."""
@@ -78,29 +61,29 @@ class ReviewScreen(ReviewConflicts):
         """Go into the file; a folder is closed or opened."""
         if message.key in self.by_path:
             self.open_file(message.key)
-            self.leave_files()
+            self.go_to_pane()
         else:
             self.fold(FileList.FoldWanted(message.key, message.key not in self.closed))
-
-    def leave_files(self) -> None:
-        """Go back from the list of files to the diff."""
-        self.remove_class("-files")
-        self.set_focus(self.pane)
 
     def action_other_side(self) -> None:
         """Go to the files, or back to the diff."""
         if self.files.has_focus:
-            self.leave_files()
+            self.go_to_pane()
         else:
             self.add_class("-files")
             self.remove_class("-solo")
             self.set_focus(self.files)
 
-    def action_solo(self) -> None:
-        """Give the diff the whole width, or show the files again."""
-        self.toggle_class("-solo")
-        if self.files.has_focus:
-            self.leave_files()
+    def action_commits(self) -> None:
+        """Read the agent's commits one by one; comes back to the file that showed there."""
+        if self.session is not None:
+            screen = CommitScreen(self.glyphs, self.session, self.info, self.come_back)
+            self.cloche.push_screen(screen)
+
+    def come_back(self, path: str) -> None:
+        """Show a file if it is part of the whole change."""
+        if path in self.by_path:
+            self.open_file(path)
 
     def action_unit(self, step: int) -> None:
         """Go to the next or previous hunk, on into the next file."""
@@ -139,46 +122,13 @@ class ReviewScreen(ReviewConflicts):
             self.open_file(*place)
 
     def action_dismiss_notice(self) -> None:
-        """End the choice of lines, then the search, then close the notice."""
-        if self.pane.choice_start is not None:
-            self.pane.choose(None)
-        elif self.pane.find:
-            self.pane.set_find("")
-        elif self.notice is None and (self.text_filter or self.state_filter != "all"):
+        """End the choice of lines, then the search, then the filters, then close the notice."""
+        busy = self.pane.choice_start is not None or self.pane.find or self.notice is not None
+        if not busy and (self.text_filter or self.state_filter != "all"):
             self.text_filter, self.state_filter = "", "all"
             self.show_list()
         else:
             super().action_dismiss_notice()
-
-    def action_copy(self) -> None:
-        """Copy the chosen lines, or what the hunk under the cursor becomes."""
-        pane, unit = self.pane, self.pane.current_unit
-        if pane.document is None or unit is None:
-            return
-        rows = pane.chosen_rows or pane.rows_of_unit(unit)
-        text = pane.text_of(rows)
-        if text:
-            self.cloche.copy_to_clipboard(text.encode("utf-8", "replace").decode())
-            count = text.count("\n") + 1
-            self.say(f"Copied {count} {'line' if count == 1 else 'lines'}.", "", "done")
-
-    def action_split(self) -> None:
-        """Show both sides beside each other, or one after the other."""
-        self.layout_choice = "unified" if self.pane.layout_name == "split" else "split"
-        self.choose_layout()
-
-    def action_wrap(self) -> None:
-        """Wrap long lines, or not."""
-        self.pane.set_wrap(not self.pane.wrap_lines)
-
-    def action_white_space(self) -> None:
-        """Show changes of white space alone, or not."""
-        self.pane.set_no_space(not self.pane.no_space)
-        self.show_place()
-
-    def action_leave(self) -> None:
-        """Go back to the fleet; decisions are kept."""
-        self.cloche.pop_screen()
 
     # Find
 
@@ -187,44 +137,22 @@ class ReviewScreen(ReviewConflicts):
         if self.files.has_focus:
             self.action_find_in_list()
         else:
-            self.query_one(LineBar).open("find", "")
+            super().action_find()
 
     def action_find_in_list(self) -> None:
         """Filter the list by words of paths; a word after ! must not be there."""
         self.filtering = True
         self.query_one(LineBar).open("filter files", self.text_filter)
 
-    @on(LineBar.Changed)
-    def apply_find(self, message: LineBar.Changed) -> None:
-        """Show what was found as it is typed."""
-        if self.filtering:
-            self.show_list()
-            return
-        self.pane.set_find(message.text)
-        found = bool(message.text) and self.pane.find_next(here=True)
-        none = "" if found or not message.text else "not in this file"
-        self.query_one(LineBar).tell(none)
+    def filter_typed(self) -> None:
+        """List what the typed words leave."""
+        self.show_list()
 
-    @on(LineBar.Stepped)
-    def step_find(self, message: LineBar.Stepped) -> None:
-        """Go to the next place; `enter` is through with typing and keeps the marks."""
-        if self.filtering or (message.entered and self.pane.find):
-            self.query_one(LineBar).close(accepted=True)
-        else:
-            self.pane.find_next(message.direction)
-
-    @on(LineBar.Closed)
-    def end_find(self, message: LineBar.Closed) -> None:
-        """Show everything again; with `enter` the text stays marked, for `n` and `N`."""
-        if self.filtering:
-            self.filtering = False
-            self.text_filter = message.text.strip() if message.accepted else ""
-            self.show_list()
-            self.set_focus(self.files)
-            return
-        self.set_focus(self.pane)
-        if not message.accepted:
-            self.pane.set_find("")
+    def filter_ended(self, text: str) -> None:
+        """Keep the words that the list is filtered by, and go to it."""
+        self.text_filter = text
+        self.show_list()
+        self.set_focus(self.files)
 
     def go_to_found(self, direction: int) -> None:
         """Go to another place of the text in the file that shows."""

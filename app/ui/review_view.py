@@ -14,7 +14,6 @@ from app.ui.messages import (
     DecisionRecorded,
     FileLoaded,
     SessionEvent,
-    SpansArrived,
     TaskFailed,
     WorkspaceMoved,
 )
@@ -23,7 +22,6 @@ from app.ui.review_lines import file_facts, head_facts, unit_facts
 from app.ui.review_list import ReviewList
 from app.wire_text import text_path
 from snapshot.safe_text import safe_name
-from widgets.diff_pane import SPLIT_FROM
 from widgets.info_line import InfoLine
 from widgets.placard import Placard
 
@@ -34,13 +32,10 @@ if TYPE_CHECKING:
 
     from app.protocol import SessionInfo
     from app.services.documents import LoadedFile
-    from widgets.diff_model import Layout, Side
+    from widgets.diff_model import Side
 
 WORDS_FROM = 100
 """Width from which on the signs of the first line have words beside them."""
-
-KEPT_FILES = 16
-"""How many loaded files are kept."""
 
 
 class ReviewView(ReviewList):
@@ -113,16 +108,9 @@ class ReviewView(ReviewList):
     def take_file(self, message: FileLoaded) -> None:
         """Show a file that was asked for, unless another one is wanted by now."""
         loaded = message.loaded
-        self.kept[loaded.key] = loaded
-        while len(self.kept) > KEPT_FILES:
-            del self.kept[next(iter(self.kept))]
+        self.keep_loaded(loaded)
         if self.change is not None and key_of(self.change) == loaded.key:
             self.show_file(loaded)
-
-    @on(SpansArrived)
-    def take_spans(self, message: SpansArrived) -> None:
-        """Colour the file if it is still shown."""
-        self.pane.set_spans(message.key, message.side, message.spans)
 
     @on(DecisionRecorded)
     def take_decision(self, message: DecisionRecorded) -> None:
@@ -256,14 +244,7 @@ class ReviewView(ReviewList):
         if self.loaded is not None and 0 <= unit < len(ids) and ids[unit] in self.loaded.units:
             self.pane.go_to_unit(self.loaded.units.index(ids[unit]))
 
-    def choose_layout(self) -> None:
-        """Show both sides where there is room and both have lines, unless the user chose."""
-        one_sided = self.loaded is not None and 0 in self.loaded.document.lines
-        wide = self.size.width >= SPLIT_FROM and not one_sided
-        chosen: Layout = "split" if wide else "unified"
-        self.pane.set_layout(self.layout_choice or chosen)
-
     def on_resize(self, event: events.Resize) -> None:
-        """Choose the layout for the new width, unless the user chose one."""
-        self.call_after_refresh(self.choose_layout)
+        """Show as many words as there is room for."""
+        super().on_resize(event)
         self.show_head()

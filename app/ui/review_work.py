@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from contextlib import aclosing
 from typing import TYPE_CHECKING
 
@@ -19,15 +18,14 @@ from app.ui.messages import (
     FileLoaded,
     SessionEvent,
     SessionOpened,
-    SpansArrived,
     TaskFailed,
     WorkspaceMoved,
 )
+from app.ui.reading import ReadingScreen
 from app.ui.review_facts import progress_of, units_of
 from app.ui.review_merge import MergeKeys
 from app.ui.review_rows import KeptRows, with_known
 from app.ui.review_tree import FILE_ORDERS
-from widgets.diff_pane import DiffPane
 from widgets.file_list import FileList
 
 if TYPE_CHECKING:
@@ -36,17 +34,12 @@ if TYPE_CHECKING:
 
     from app.protocol import Changes, Decide, FileChange, HunkInfo, SessionInfo
     from app.protocol_review import Comment
-    from app.services.documents import LoadedFile
     from app.services.ports import SessionPort
     from app.ui.review_facts import Progress
     from themes.glyphs import Glyphs
-    from widgets.diff_model import Layout, Side
-
-SIDES: tuple[Side, Side] = ("new", "old")
-"""The order in which the sides of a file are coloured."""
 
 
-class ReviewWork(MergeKeys):
+class ReviewWork(MergeKeys, ReadingScreen):
     """The state of a review and its link to the keeper."""
 
     def __init__(self, glyphs: Glyphs, session_id: str) -> None:
@@ -55,7 +48,6 @@ class ReviewWork(MergeKeys):
         self.info: SessionInfo | None = None
         self.changes: Changes | None = None
         self.pending: Changes | None = None
-        self.loaded: LoadedFile | None = None
         self.shown_files: list[FileChange] = []
         """The files in the order of the list."""
         self.by_path: dict[str, FileChange] = {}
@@ -63,8 +55,6 @@ class ReviewWork(MergeKeys):
         self.order = FILE_ORDERS[0]
         self.kept_rows = KeptRows()
         self._progress: tuple[tuple[FileChange, ...], Progress] | None = None
-        self.layout_choice: Layout | None = None
-        self.kept: dict[str, LoadedFile] = {}
         self.goal: int | None = None
         self.taken: frozenset[tuple[str, str]] = frozenset()
         self.recorded: frozenset[tuple[str, str]] = frozenset()
@@ -83,11 +73,6 @@ class ReviewWork(MergeKeys):
             await self.session.close()
 
     # Parts
-
-    @property
-    def pane(self) -> DiffPane:
-        """The diff."""
-        return self.query_one(DiffPane)
 
     @property
     def files(self) -> FileList:
@@ -184,20 +169,9 @@ class ReviewWork(MergeKeys):
     async def load(self, session: SessionPort, change: FileChange) -> None:
         """Fetch and compare a file."""
         try:
-            self.post_message(FileLoaded(await load_file(session, change)))
+            self.post_message(FileLoaded(await load_file(session.blob, change)))
         except self.cloche.failures as error:
             self.post_message(TaskFailed(*told(error)))
-
-    @work(group="colours", exclusive=True, exit_on_error=False)
-    async def colour(self, loaded: LoadedFile) -> None:
-        """Colour both sides of a file; its text is shown already."""
-        name = os.fsencode(loaded.path)
-        for side in SIDES:
-            text, first = loaded.text_of(side)
-            async with aclosing(self.cloche.colours.spans(name, text)) as parts:
-                async for lines in parts:
-                    spans = {number + first: line for number, line in lines.items()}
-                    self.post_message(SpansArrived(loaded.key, side, spans))
 
     @work(group="decide", exit_on_error=False)
     async def send(

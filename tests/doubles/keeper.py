@@ -21,10 +21,10 @@ from app.protocol import (
     SessionInfo,
     UndoReport,
 )
+from app.protocol_commits import CommitChange, CommitList
 from app.protocol_review import (
     ChangeRequest,
     Comment,
-    CommitList,
     Conflict,
     HunkResult,
     PatchReport,
@@ -144,6 +144,8 @@ class FakeSession:
         self.request = ChangeRequest("")
         self.imported: list[bytes] = []
         self.agents_commits = CommitList(self.info_value.id)
+        self.commit_files: dict[tuple[str, bool], list[FakeFile]] = {}
+        """What each commit changed, and what all that led to it did."""
         self.asked: list[tuple[str, tuple[str, ...]]] = []
         self.answered: list[tuple[str, Answer, bool]] = []
         self.caps: list[CapChange] = []
@@ -370,6 +372,26 @@ class FakeSession:
                 self.agents_commits, branches=tuple(named)
             )
         return self.agents_commits
+
+    async def commit_change(self, commit: str, *, whole: bool = False) -> CommitChange:
+        """Return what a commit changed."""
+        if self.refuse is not None:
+            raise self.refuse
+        files = self.commit_files[commit, whole]
+        return CommitChange(commit, "", tuple(self._of_commit(file) for file in files))
+
+    def _of_commit(self, file: FakeFile) -> FileChange:
+        change = self._change(file)
+        return msgspec.structs.replace(change, hunks=(), decision="open")
+
+    async def commit_content(self, name: str) -> bytes:
+        """Return one side of a file of a commit."""
+        for file in (file for files in self.commit_files.values() for file in files):
+            review = file.review()
+            for side, content in ((review.file.base, file.base), (review.file.agent, file.agent)):
+                if side == name and content is not None:
+                    return content
+        raise AppError("not-found", "There is no such content.")
 
     async def import_patch(self, patch: bytes) -> PatchReport:
         """Decide the files that a patch names as it says; one undo step."""

@@ -27,6 +27,7 @@ BOUNDED = (
     "answer",
     "connect",
     "load",
+    "look",
     "start",
     "tasks",
     "merge",

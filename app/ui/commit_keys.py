@@ -1,0 +1,143 @@
+"""The keys of the screen of commits, in the order of their rank."""
+
+from __future__ import annotations
+
+from textual.binding import Binding, BindingType
+
+COMMIT_BINDINGS: list[BindingType] = [
+    Binding(
+        "full_stop",
+        "commit(1)",
+        "commit",
+        key_display=". ,",
+        tooltip="Next commit",
+        id="commits.next",
+    ),
+    Binding(
+        "comma",
+        "commit(-1)",
+        "previous commit",
+        show=False,
+        tooltip="Previous commit",
+        id="commits.previous",
+    ),
+    Binding(
+        "right_square_bracket",
+        "unit(1)",
+        "hunk",
+        key_display="] [",
+        tooltip="Next hunk, on into the next file",
+        id="commits.next-hunk",
+    ),
+    Binding(
+        "left_square_bracket",
+        "unit(-1)",
+        "previous hunk",
+        show=False,
+        tooltip="Previous hunk",
+        id="commits.previous-hunk",
+    ),
+    Binding(
+        "right_curly_bracket",
+        "file(1)",
+        "file",
+        key_display="} {",
+        tooltip="Next file",
+        id="commits.next-file",
+    ),
+    Binding(
+        "left_curly_bracket",
+        "file(-1)",
+        "previous file",
+        show=False,
+        tooltip="Previous file",
+        id="commits.previous-file",
+    ),
+    Binding(
+        "tab",
+        "other_side",
+        "commits, files",
+        tooltip="To the list of commits, to the list of files, and back to the diff",
+        id="commits.lists",
+    ),
+    Binding(
+        "q",
+        "leave",
+        "whole change",
+        tooltip="Back to the whole change, where decisions are made; on the file that shows",
+        id="commits.leave",
+    ),
+    Binding(
+        "F",
+        "fetch",
+        "take as refs",
+        tooltip="Write the agent's branches into your repository as refs/cloche/…; asks first",
+        id="commits.fetch",
+    ),
+    Binding(
+        "s", "split", "split", tooltip="Both sides, or one after the other", id="commits.split"
+    ),
+    Binding("w", "wrap", "wrap", tooltip="Wrap long lines", id="commits.wrap"),
+    Binding(
+        "W",
+        "white_space",
+        "white space",
+        show=False,
+        tooltip="Show changes of white space alone as if they were none",
+        id="commits.white-space",
+    ),
+    Binding(
+        "slash",
+        "find",
+        "find",
+        tooltip="Find a text in the file; in the list of commits: filter it by words",
+        id="commits.find",
+    ),
+    Binding(
+        "n",
+        "found(1)",
+        "next place",
+        show=False,
+        tooltip="After a search: the next place",
+        id="commits.next-found",
+    ),
+    Binding(
+        "N",
+        "found(-1)",
+        "previous place",
+        show=False,
+        tooltip="After a search: the place before",
+        id="commits.previous-found",
+    ),
+    Binding(
+        "r",
+        "look",
+        "look again",
+        tooltip="Ask the agent's machine for new commits",
+        id="commits.look",
+    ),
+    Binding(
+        "t",
+        "solo",
+        "hide lists",
+        show=False,
+        tooltip="Hide the lists, or show them",
+        id="commits.solo",
+    ),
+    Binding(
+        "y",
+        "copy",
+        "copy",
+        show=False,
+        tooltip="Copy the chosen lines, or the hunk, without numbers",
+        id="commits.copy",
+    ),
+    Binding(
+        "space,x,X,A,D,plus,backspace,M,u,e,c",
+        "read_only",
+        "decide",
+        show=False,
+        tooltip="Says where decisions are made: in the whole change, `q` goes there",
+        id="commits.read-only",
+    ),
+]
