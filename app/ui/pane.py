@@ -40,6 +40,9 @@ SHORT_S = 2.0
 CRASHES, CRASH_SPAN_S = 3, 20.0
 """So many ends of the worker within so many seconds mean that this terminal's bytes cause them."""
 
+STARTS = 3
+"""Workers that did not become ready, one after the other, after which the next will not either."""
+
 PEER = struct.Struct("3i")
 
 
@@ -55,6 +58,7 @@ class Pane(PaneTalk):
         super().__init__(hub, size, active=active)
         self.name, self._path = name, path
         self._short_turns = 0
+        self._failed_starts = 0
         self._crashes: collections.deque[float] = collections.deque(maxlen=CRASHES)
         self._task: asyncio.Task[None] | None = None
 
@@ -108,12 +112,13 @@ class Pane(PaneTalk):
                 return
             except AppError as error:
                 os.close(descriptor)
-                if self._crashed(error.message):
+                if self._did_not_start(error):
                     return
                 continue
             except BaseException:
                 os.close(descriptor)
                 raise
+            self._failed_starts = 0
             self._open(link, descriptor)
             await self._turn()
             if self.state == "broken":
@@ -182,15 +187,27 @@ class Pane(PaneTalk):
         if self._watchdog is not None:
             self._watchdog.cancel()
             self._watchdog = None
-        self._crashed("The terminal engine ended and starts again.")
+        self._crashed()
         self._over.set()
 
-    def _crashed(self, why: str) -> bool:
-        """Count an end of the worker; True when this pane is given up."""
+    def _crashed(self) -> None:
+        """Count an end of the worker; after too many of them this pane is given up."""
         now = time.monotonic()
         self._crashes.append(now)
         if len(self._crashes) == CRASHES and now - self._crashes[0] < CRASH_SPAN_S:
             self._enter("broken", None, "This terminal's output ends its engine each time.")
+        else:
+            self._enter("restarting", None, "The terminal engine ended and starts again.")
+
+    def _did_not_start(self, error: AppError) -> bool:
+        """Count a worker that did not become ready; True when this pane is given up.
+
+        It never saw a byte of this terminal, so it is no crash of the terminal's making: a busy
+        machine starts slowly.
+        """
+        self._failed_starts += 1
+        if self._failed_starts >= STARTS:
+            self._enter("broken", None, f"{error.message} {error.hint}".strip())
             return True
-        self._enter("restarting", None, why)
+        self._enter("restarting", None, error.message)
         return False

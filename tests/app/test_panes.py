@@ -13,8 +13,10 @@ import pytest
 
 from app.errors import AppError
 from app.ui.panes import PaneHub
+from tests.doubles.engines import cache_folder
 from tests.doubles.pane_server import PaneServer
 from tests.doubles.pane_watch import Watcher, hub_of, spare_of
+from tests.doubles.worker_link import LAUNCHER
 from vm.errors import HostLacks
 from vm.terminal.palette import TerminalPalette
 
@@ -288,9 +290,33 @@ async def test_a_pane_whose_worker_cannot_start_is_broken(tmp_path: Path) -> Non
     async with PaneServer(tmp_path / "s"):
         watcher = Watcher(hub.open("one", tmp_path / "s"))
         await watcher.enters("broken")
-        assert watcher.pane.message
+        assert "ended at its start" in watcher.pane.message
+        assert "cloche doctor" in watcher.pane.message
         with pytest.raises(ConnectionError):
             await watcher.pane.text()
+    await hub.close()
+
+
+FAILS_TWICE = 'mkdir "$0/1" 2>&1 || mkdir "$0/2" 2>&1 || exec "$@"'
+"""Stands before a launcher: the first two workers end at their start."""
+
+
+async def test_workers_that_did_not_start_are_no_crashes_of_the_terminal(tmp_path: Path) -> None:
+    fails = tmp_path / "fails"
+    fails.mkdir()
+    hub = PaneHub(
+        cache=cache_folder(), launcher=["/bin/sh", "-c", FAILS_TWICE, str(fails), *LAUNCHER]
+    )
+    async with PaneServer(tmp_path / "s"):
+        pane = hub.open("one", tmp_path / "s")
+        watcher = Watcher(pane)
+        for _ in range(2):
+            await watcher.enters("live")
+            assert pane.worker_pid is not None
+            os.kill(pane.worker_pid, signal.SIGKILL)
+            await watcher.until(lambda: pane.state != "live")
+        await watcher.enters("live")
+        assert len(list(fails.iterdir())) == 2
     await hub.close()
 
 

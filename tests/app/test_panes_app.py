@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from textual.pilot import Pilot
 
 SHELL = ["bash", "--norc", "--noprofile"]
-DEADLINE = 20.0
+DEADLINE = 120.0
+"""Seconds: a worker may take 15 to be ready (`START_S`), and a dead one is followed by two."""
+
 PROGRAM = Path(__file__).resolve().parents[1] / "doubles" / "pane_app.py"
 
 
