@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.e2e.sessions import World, store_of, tree
+from tests.e2e.tmux import TmuxTerminal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -42,37 +43,89 @@ def world(tmp_path: Path, guest_image: ImageSet) -> Iterator[World]:
         made.close()
 
 
-def worked(world: World, workspace: Path, script: str) -> str:
-    """Start a session, let its agent work, and return its id."""
-    session: str = world.json("run", "shell", "--detach", "--workspace", str(workspace))["session"]
+def worked(world: World, workspace: Path, name: str, script: str) -> str:
+    """Start a session, let its agent work and commit, and return its id."""
+    words = ("run", "shell", "--detach", "--name", name, "--workspace", str(workspace))
+    session: str = world.json(*words)["session"]
     world.wait_for(session, "agent_state", "working", "idle")
-    done = world.run("exec", session, "--", "sh", "-c", f"cd /workspace && {script}")
+    who = "git -c user.name=Agent -c user.email=agent@guest.example"
+    whole = f"cd /workspace && {script} && git add -A && {who} commit -qm 'by the {name} agent'"
+    done = world.run("exec", session, "--", "sh", "-c", whole)
     assert done.status == 0, done
     return session
 
 
-def test_two_sessions_meet_in_one_line_and_both_come_home(world: World, workspace: Path) -> None:
-    one = worked(world, workspace, "sed -i 's/w \\* h/abs(w * h)/' calc.py && echo one > one.txt")
-    two = worked(world, workspace, "sed -i 's/w \\* h/w * h * 2/; s/calc/two/' calc.py; rm -f nope")
+def review(terminal: TmuxTerminal, name: str) -> None:
+    """Open the review of a session from the fleet."""
+    for _ in range(3):
+        terminal.keys("r")
+        if f"\n review  {name} " in terminal.until("\n review  "):
+            terminal.until("hunk 1 of")
+            return
+        terminal.keys("q")
+        terminal.until("n new")
+        terminal.keys("j")
+        terminal.settled()
+    raise AssertionError(f"no review of {name}:\n{terminal.screen()}")
+
+
+def merge(terminal: TmuxTerminal, merged: str) -> None:
+    """Write what the summary of the merge shows, and leave the review."""
+    terminal.keys("y")
+    terminal.until(merged)
+    terminal.keys("Enter")
+    terminal.until("takes the merge back")
+    terminal.keys("q")
+    terminal.until("n new")
+
+
+def test_two_sessions_meet_in_one_line_and_both_come_home(
+    world: World, workspace: Path, tmp_path: Path
+) -> None:
+    one = worked(
+        world, workspace, "first", "sed -i 's/w \\* h/abs(w * h)/' calc.py && echo one > one.txt"
+    )
+    two = worked(world, workspace, "second", "sed -i 's/w \\* h/w * h * 2/; s/calc/two/' calc.py")
     before = tree(workspace)
     assert [file["path"] for file in world.json("changes", one)["files"]] == ["calc.py", "one.txt"]
     (both,) = world.json("changes", two)["files"]
     assert (both["path"], len(both["hunks"])) == ("calc.py", 1)
 
-    first = world.json("merge", one, "--accept", "*")
-    assert first["written"] == ["calc.py", "one.txt"]
-    middle = tree(workspace)
+    argv = world.words()
+    with TmuxTerminal(tmp_path, argv, world.environment, 120, 40, workspace) as terminal:
+        terminal.until("n new")
+        review(terminal, "first")
+        terminal.keys("+")
+        terminal.until("Accepted 2 hunks in 2 files")
+        terminal.keys("M")
+        terminal.until("Merge into the workspace")
+        merge(terminal, "Merged 2 files")
+        middle = tree(workspace)
+        assert middle["calc.py"][1] == CALC.replace("w * h", "abs(w * h)").encode()
 
-    refused = world.json("merge", two, "--accept", "*", status=3)
-    assert (refused["written"], refused["conflicts"]) == ([], ["calc.py"])
+        review(terminal, "second")
+        terminal.keys("L")
+        terminal.until("by the second agent", 120)
+        terminal.keys("q")
+        terminal.until("\n review  second ")
+        terminal.keys("+")
+        terminal.until("1 conflict")
+        terminal.keys("M")
+        terminal.until("solve the conflicts")
+        assert tree(workspace) == middle
+        terminal.keys("C")
+        terminal.until("Conflict 1 of 1")
+        terminal.keys("2")
+        terminal.until("all solved: M merges")
+        terminal.keys("M")
+        terminal.until("Merge into the workspace")
+        merge(terminal, "Merged 1 file")
+        found = (workspace / "calc.py").read_text()
+        assert found == CALC.replace("w * h", "w * h * 2").replace("calc", "two")
+        terminal.keys("q")
+        terminal.until_ended()
+
+    world.json("undo", world.json("changes", two)["last_merge"])
     assert tree(workspace) == middle
-
-    solved = world.json("merge", two, "--accept", "*", "--resolve", "calc.py=agent")
-    assert solved["written"] == ["calc.py"]
-    found = (workspace / "calc.py").read_text()
-    assert found == CALC.replace("w * h", "w * h * 2").replace("calc", "two")
-
-    world.json("undo", solved["merge"])
-    assert tree(workspace) == middle
-    world.json("undo", first["merge"])
+    world.json("undo", world.json("changes", one)["last_merge"])
     assert tree(workspace) == before
