@@ -101,6 +101,8 @@ class Ui:
     """The key that Cloche keeps for itself in an agent's screen, by its name in key events."""
     direct_keys: bool = True
     """Cloche keeps alt+1 … alt+9 and f12, too."""
+    open_with: tuple[str, ...] = ()
+    """The command that shows both sides of a changed file; empty: the desktop's own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,13 +231,14 @@ def _defaults(document: Document, value: Any, at: Key = ("defaults",)) -> Defaul
 def _ui(document: Document, value: Any) -> Ui:
     if value is None:
         return Ui()
-    given = mapping(document, ("ui",), value, ("bell", "prefix", "direct_keys"))
+    given = mapping(document, ("ui",), value, ("bell", "prefix", "direct_keys", "open_with"))
     if given.get("bell") is False:  # YAML takes a bare `off` for false
         given["bell"] = "off"
     return Ui(
         bell=cast("Bell", choice(document, ("ui", "bell"), given, BELLS, Ui().bell)),
         prefix=_prefix(document, given.get("prefix", DEFAULT)),
         direct_keys=flag(document, ("ui", "direct_keys"), given.get("direct_keys", True)),
+        open_with=texts(document, ("ui", "open_with"), given.get("open_with", [])),
     )
 
 

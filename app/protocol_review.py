@@ -161,3 +161,26 @@ class PatchReport(msgspec.Struct, frozen=True):
     """Hunks and aspects of which something is accepted now."""
     edited: int
     """Hunks that have the user's own lines now."""
+
+
+MAX_FIND: Final = 200
+"""Longest text in characters that is searched for in all files."""
+
+
+class FoundPlace(msgspec.Struct, frozen=True):
+    """A line that holds a text, regardless of case."""
+
+    path: str
+    side: Literal["old", "new"]
+    line: int
+    """1-based number on its side."""
+    text: str
+    """The beginning of the line; not sanitised."""
+
+
+class FoundPlaces(msgspec.Struct, frozen=True):
+    """Where a text stands in the changed files."""
+
+    places: tuple[FoundPlace, ...] = ()
+    cut: str = ""
+    """Empty, or one sentence on why there may be more."""

@@ -196,7 +196,8 @@ class RowPainter:
         text = row.old_text if side == "old" else row.new_text
         width = look.gutter + look.code_width(side)
         if text is None:
-            return [(self.glyphs.hatch * width, self.paint("diff-hatch"))]
+            quiet = "d" if self.plain else ""
+            return [(self.glyphs.hatch * width, self.paint("diff-hatch", how=quiet))]
         changed = row.kind != "context"
         state = _of_side(state, side)
         kind = ("-" if side == "old" else "+") if changed else " "

@@ -124,6 +124,12 @@ class DiffWalk(DiffSheet):
             row = self.document.rows.row_of_line(side, max(0, min(line, last))) if last >= 0 else 0
             self.go_to(self.head + row, center=True)
 
+    def reveal_place(self, place: tuple[Side, int]) -> None:
+        """Put the cursor on a line, also on one that is folded away."""
+        self.go_to_place(place)
+        if self._unfold(None):
+            self.go_to_place(place)
+
     def go_to_unit(self, unit: int) -> None:
         """Put the cursor on a unit's first change, with what stands before it in sight."""
         if 0 <= unit < self.unit_count:

@@ -9,16 +9,14 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from app.cli.patch_output import put_patch, refuse_terminal
-from app.cli.review import load_review, shown
+from app.cli.review import shown
 from app.client import fleet
 from app.client.session import SessionClient
 from app.errors import EXIT_DECISION, EXIT_DONE, AppError, not_running
 from app.paths import Paths
 from app.protocol_review import MAX_PATCH
 from app.services.merge_facts import units_in
-from app.wire_text import to_bytes
-from snapshot.decisions import LETTERS
-from snapshot.patch import export_patch
+from app.services.patches import accepted_patch
 
 if TYPE_CHECKING:
     import argparse
@@ -43,37 +41,6 @@ def review(arguments: argparse.Namespace, output: Output) -> int:
     return _state(paths, info.id, output)
 
 
-class Recorded:
-    """The decisions of a list of changes, with the edits that were fetched."""
-
-    def __init__(self, changes: Changes, edits: dict[tuple[bytes, str], bytes]) -> None:
-        self._marks = {
-            (to_bytes(file.path), hunk.id): hunk.marks
-            for file in changes.files
-            for hunk in file.hunks
-        }
-        self._edits = edits
-
-    def marks(self, path: bytes, unit: str, size: int) -> str:
-        """Return the marks of a unit."""
-        found = self._marks.get((path, unit), "")
-        return found if len(found) == size else LETTERS["open"] * size
-
-    def edit(self, path: bytes, unit: str) -> bytes | None:
-        """Return the user's own lines in place of a hunk."""
-        return self._edits.get((path, unit))
-
-
-async def fetch_edits(client: SessionClient, changes: Changes) -> dict[tuple[bytes, str], bytes]:
-    """Return the user's own lines in place of hunks."""
-    return {
-        (to_bytes(file.path), hunk.id): (await client.hunk_result(file.path, hunk.id)).content
-        for file in changes.files
-        for hunk in file.hunks
-        if hunk.edited
-    }
-
-
 def _patch(paths: Paths, session: str, output: Output) -> int:
     """Write what is accepted as a patch. Raises AppError `usage`."""
     refuse_terminal(output, f"cloche review {session} --export patch > review.patch")
@@ -83,13 +50,7 @@ def _patch(paths: Paths, session: str, output: Output) -> int:
 
 async def _fetch_patch(paths: Paths, session: str) -> tuple[bytes, list[str]]:
     async with await SessionClient.open(paths, session) as client:
-        changes = await client.changes()
-        taken = [file for file in changes.files if file.decision in ("accepted", "mixed")]
-        kept = [file for file in taken if not (file.binary or file.note)]
-        reviews = [await load_review(client.blob, file) for file in kept]
-        decisions = Recorded(changes, await fetch_edits(client, changes))
-    left_out = [shown(file.path) for file in taken if file.binary or file.note]
-    return export_patch(reviews, decisions), left_out
+        return await accepted_patch(client, await client.changes())
 
 
 def _import(paths: Paths, session: str, name: str, output: Output) -> int:

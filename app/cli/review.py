@@ -13,16 +13,15 @@ from app.client import fleet
 from app.client.session import SessionClient
 from app.errors import EXIT_DONE
 from app.paths import Paths
+from app.services.patches import load_review
 from app.wire_text import to_bytes, to_text
 from snapshot.decisions import Uniform
 from snapshot.patch import export_patch
-from snapshot.review import ChangedFile, FileReview
 from snapshot.rows import RowModel
 from snapshot.safe_text import safe_name
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Awaitable, Callable
 
     from app.cli.output import Output
     from app.cli.sources import Source
@@ -138,23 +137,6 @@ async def _lines(source: Source, file: FileChange) -> list[str]:
     if file.binary or file.note:
         return []
     return _unified(RowModel(await load_review(source.read, file), "unified"))
-
-
-async def load_review(read: Callable[[str], Awaitable[bytes]], file: FileChange) -> FileReview:
-    """Fetch both sides of a changed file and compare them."""
-    base = await read(file.base) if file.base else None
-    agent = await read(file.agent) if file.agent else None
-    changed = ChangedFile(
-        path=to_bytes(file.path),
-        kind=file.kind,
-        old_path=to_bytes(file.old_path) if file.old_path else None,
-        mode=file.mode,
-        old_mode=file.old_mode,
-        base=file.base,
-        agent=file.agent,
-        note=file.note,
-    )
-    return FileReview(changed, base, agent)
 
 
 def _unified(model: RowModel) -> list[str]:

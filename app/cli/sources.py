@@ -64,7 +64,7 @@ async def commit_source(client: SessionClient, info: SessionInfo, word: str) -> 
         raise AppError("not-found", text, f"List them: cloche commits {info.id}")
     commit, whole = named
     change = await client.commit_change(commit, whole=whole)
-    facts = {"commit": commit, "base": change.base, "left_out": change.left_out}
+    facts: dict[str, object] = {"commit": commit, "base": change.base, "left_out": change.left_out}
     return Source(list(change.files), client.commit_content, facts)
 
 

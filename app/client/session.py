@@ -42,6 +42,7 @@ from app.protocol_review import (
     Conflict,
     ConflictsPage,
     EditRequest,
+    FoundPlaces,
     HunkResult,
     PatchReport,
     Resolve,
@@ -191,6 +192,10 @@ class SessionClient:
     async def resolve(self, request: Resolve) -> None:
         """Solve a conflict, or all of a path; one undo step."""
         await self._connection.call("resolve", request)
+
+    async def find(self, text: str) -> FoundPlaces:
+        """Return where a text stands in the changed files, regardless of case."""
+        return await self._connection.ask("find", {"text": text}, FoundPlaces, MIRROR_S)
 
     async def change_request(self) -> ChangeRequest:
         """Return the prompt of everything that the agent was not told of yet."""

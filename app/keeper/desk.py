@@ -89,6 +89,10 @@ class Desk:
         """Return a file with its lines. Raises StoreDamaged."""
         return self._generation.review(file)
 
+    def contents(self, file: ChangedFile) -> tuple[bytes | None, bytes | None]:
+        """Return both sides of a file as they are. Raises StoreDamaged."""
+        return self._generation.contents(file)
+
     def changes(self, drift: bool = True) -> Changes:
         """Return all changes with the decisions on record."""
         with self.lock:

@@ -111,12 +111,16 @@ class Generation:
         """Return a file with its lines. Raises StoreDamaged."""
         held = self._held.get(file)
         if held is None:
-            held = FileReview(file, self._content(file.base), self._content(file.agent))
+            held = FileReview(file, *self.contents(file))
             self._held[file] = held
         self._held.move_to_end(file)
         while len(self._held) > MAX_HELD:
             self._held.popitem(last=False)
         return held
+
+    def contents(self, file: ChangedFile) -> tuple[bytes | None, bytes | None]:
+        """Return both sides of a file. Raises StoreDamaged."""
+        return self._content(file.base), self._content(file.agent)
 
     def _content(self, digest: str) -> bytes | None:
         if not digest:

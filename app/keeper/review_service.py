@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 import msgspec
 
+from app.keeper.finding import find
 from app.keeper.threads import in_thread
 from app.protocol import MAX_LINE, Changes, ChangesPage, Decide, MergeRequest
 from app.protocol_commits import CommitChangePage, CommitsPage
@@ -79,6 +80,10 @@ class _CommitContent(msgspec.Struct, frozen=True):
     start: int = 0
 
 
+class _Find(msgspec.Struct, frozen=True):
+    text: str
+
+
 class _Patch(msgspec.Struct, frozen=True):
     patch: bytes
 
@@ -118,6 +123,7 @@ class ReviewMethods:
             "resolve": self._resolve,
             "change_request": self._change_request,
             "request_changes": self._request_changes,
+            "find": self._find,
             "commits": self._commits,
             "commit_change": self._commit_change,
             "commit_content": self._commit_content,
@@ -209,6 +215,9 @@ class ReviewMethods:
         asked = parse(params, _Conflicts)
         found = await in_thread(partial(self._desk.conflicts.all, asked.path))
         return ConflictsPage(_part(found, max(0, asked.start)), len(found))
+
+    async def _find(self, params: msgspec.Raw) -> object:
+        return await in_thread(partial(find, self._desk, parse(params, _Find).text))
 
     async def _commits(self, params: msgspec.Raw) -> object:
         asked = parse(params, _Commits)

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
 import os
-from bisect import bisect_right
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from snapshot.lines import has_bom, stem
+from snapshot.content_kind import described
+from snapshot.find import Places
+from snapshot.lines import has_bom
 from snapshot.moved import moved_runs
 from snapshot.review import ChangedFile, FileReview
 from snapshot.rows import RowModel
-from snapshot.safe_text import decode, safe_line, safe_name
+from snapshot.safe_text import decode, safe_name
 from widgets.diff_model import DiffDocument
 
 if TYPE_CHECKING:
@@ -22,9 +22,6 @@ if TYPE_CHECKING:
     from app.protocol import FileChange
     from snapshot.hunks import Aspect
     from widgets.diff_model import Side
-
-MAX_PLACES: Final = 10_000
-"""Lines in which a text is found in one file."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +96,7 @@ def document_of(change: FileChange, review: FileReview) -> DiffDocument:
         lines=(len(review.old_lines), len(review.new_lines)),
         intraline=review.intraline,
         partner=_partners(review),
-        find=_Places(review),
+        find=Places(review),
         only_space=_OnlySpace(review),
         moved=_moved(review),
     )
@@ -119,6 +116,9 @@ def _notes(change: FileChange, review: FileReview) -> tuple[str, ...]:
     if review.suspicious:
         notes.append("Hidden or reordering characters: the text may read otherwise than it is.")
     notes += [note for note in review.notes if note != change.note]
+    if review.binary:
+        sides = (("snapshot", review.base), ("agent", review.agent))
+        notes += [f"{name}: {described(data)}" for name, data in sides if data is not None]
     return tuple(safe_name(note).text for note in notes)
 
 
@@ -175,45 +175,3 @@ def _moved(review: FileReview) -> dict[tuple[Side, int], str]:
         for n in range(1, run.lines):
             said["old", run.old + n] = said["new", run.new + n] = ""
     return said
-
-
-class _Places:
-    """Finds a text in a file: on the agent's side everywhere, on the old side where lines went."""
-
-    def __init__(self, review: FileReview) -> None:
-        self._review = review
-        self._texts: dict[Side, tuple[str, list[int], list[int]]] | None = None
-
-    def __call__(self, text: str) -> list[tuple[Side, int]]:
-        """Return at most `MAX_PLACES` lines that hold `text`; an empty text only gets ready."""
-        texts = self._texts
-        if texts is None:
-            texts = self._texts = {"new": self._lowered("new"), "old": self._lowered("old")}
-        wanted = text.lower()
-        found: list[tuple[Side, int]] = []
-        for side, (lowered, starts, numbers) in texts.items() if wanted else ():
-            for line in _lines_with(lowered, wanted, starts):
-                found.append((side, numbers[line]))
-        return found
-
-    def _lowered(self, side: Side) -> tuple[str, list[int], list[int]]:
-        """Return lower-case lines as one text, where each begins, and their numbers."""
-        lines = self._review.new_lines if side == "new" else self._review.old_lines
-        numbers = list(range(len(lines))) if side == "new" else sorted(self._gone())
-        lowered = [safe_line(decode(stem(lines[number]))).text.lower() for number in numbers]
-        starts = list(itertools.accumulate((len(line) + 1 for line in lowered), initial=0))
-        return "\n".join(lowered), starts, numbers
-
-    def _gone(self) -> set[int]:
-        changes = (change for hunk in self._review.hunks for change in hunk.changes)
-        return {change.old for change in changes if change.old is not None}
-
-
-def _lines_with(text: str, wanted: str, starts: list[int]) -> Iterator[int]:
-    """Yield each line of a text that holds `wanted` once, up to `MAX_PLACES` of them."""
-    at, left = text.find(wanted), MAX_PLACES
-    while at >= 0 and left:
-        line = bisect_right(starts, at) - 1
-        yield line
-        left -= 1
-        at = text.find(wanted, starts[line + 1])

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         CommentRequest,
         Conflict,
         EditRequest,
+        FoundPlaces,
         HunkResult,
         PatchReport,
         Resolve,
@@ -108,6 +109,10 @@ class SessionPort(Protocol):
 
     async def resolve(self, request: Resolve) -> None:
         """Solve a conflict, or all of a path; one undo step."""
+        ...
+
+    async def find(self, text: str) -> FoundPlaces:
+        """Return where a text stands in the changed files, regardless of case."""
         ...
 
     async def change_request(self) -> ChangeRequest:

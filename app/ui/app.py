@@ -18,6 +18,7 @@ from app.prefix import prefix_name
 from app.services.colours import Colours
 from app.services.egress_rules import NoEgress
 from app.services.layouts import NoLayouts
+from app.services.outside import Outside
 from app.ui.asking import Asking
 from app.ui.egress_screen import EgressScreen
 from app.ui.failures import told
@@ -100,6 +101,7 @@ class ClocheApp(App[None], inherit_bindings=False):
         direct_keys: bool = True,
         layouts: LayoutsPort | None = None,
         egress: EgressPort | None = None,
+        outside: Outside | None = None,
     ) -> None:
         super().__init__()
         self.workspace = workspace
@@ -107,6 +109,8 @@ class ClocheApp(App[None], inherit_bindings=False):
         self.terminals = terminals
         self.layouts: LayoutsPort = layouts or NoLayouts()
         self.egress: EgressPort = egress or NoEgress()
+        self.outside = outside or Outside()
+        """Saves and opens both sides of a file."""
         self.glyphs = glyphs
         self.bell_wish = bell
         """What an agent's bell does."""
@@ -304,6 +308,7 @@ class ClocheApp(App[None], inherit_bindings=False):
         await self.layouts.close()
         await self.terminals.close()
         await self.colours.close()
+        self.outside.close()
         self.housekeeping.end()
 
     def action_theme(self, name: str) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from app.ui.fleet_facts import age
 from app.ui.review_facts import LETTERS
-from snapshot.safe_text import safe_line, safe_name
+from snapshot.safe_text import safe_name
 from widgets.commit_list import CommitRow
 
 if TYPE_CHECKING:
@@ -33,14 +33,14 @@ YEAR_S: Final = 365 * 86400
 def subject_of(commit: CommitInfo) -> str:
     """Return the first line of what a commit says."""
     first = commit.message.strip().split("\n", 1)[0]
-    return safe_line(first).text[:MAX_TEXT] or "(it says nothing)"
+    return safe_name(first).text[:MAX_TEXT] or "(it says nothing)"
 
 
 def author_of(commit: CommitInfo, *, whole: bool = False) -> str:
     """Return who made a commit, without the address unless the `whole` is wanted."""
     name, mark, _ = commit.author.partition(" <")
     text = commit.author if whole or not (mark and name) else name
-    return safe_line(text).text[:MAX_TEXT] or "(nobody)"
+    return safe_name(text).text[:MAX_TEXT] or "(nobody)"
 
 
 def moment_of(commit: CommitInfo) -> str:
@@ -58,8 +58,9 @@ def flags_of(commit: CommitInfo) -> list[str]:
     """Return what wants a closer look, most important first."""
     flags: list[str] = []
     if commit.withheld:
-        more = f" and {len(commit.withheld) - 1} more" if len(commit.withheld) > 1 else ""
-        name = safe_name(commit.withheld[0]).text[:MAX_TEXT]
+        first, *others = commit.withheld
+        more = f" and {len(others)} more" if others else ""
+        name = safe_name(first).text[:MAX_TEXT]
         flags.append(f"touches {name}{more}: withheld, or looks like a secret")
     modules = [file for file in commit.files if file.submodule]
     if modules:

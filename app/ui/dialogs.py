@@ -108,12 +108,12 @@ def key_line(keys: Sequence[tuple[str, str]]) -> Content:
     return Content.assemble(*parts)
 
 
-MergeAnswer = Literal["write", "conflicts"]
+MergeAnswer = Literal["write", "conflicts", "patch"]
 """What the user wants after the summary of a merge."""
 
 
 class MergeDialog(ModalScreen[MergeAnswer]):
-    """What a merge would write; `y` writes it, `C` goes to the conflicts."""
+    """What a merge would write; `y` writes it, `C` goes to the conflicts, `p` copies a patch."""
 
     VERTICAL_BREAKPOINTS = LOW
     BINDING_GROUP_TITLE = "Merge"
@@ -121,6 +121,13 @@ class MergeDialog(ModalScreen[MergeAnswer]):
         Binding("y", "write", "write", id="merge.write", tooltip="Write it into the workspace"),
         Binding(
             "C", "conflicts", "conflicts", id="merge.conflicts", tooltip="Solve the conflicts first"
+        ),
+        Binding(
+            "p",
+            "patch",
+            "copy as a patch",
+            id="merge.patch",
+            tooltip="Copy what is accepted as a patch; one too long for a clipboard is saved",
         ),
         Binding("escape,q", "cancel", "back", id="merge.cancel"),
     ]
@@ -135,7 +142,7 @@ class MergeDialog(ModalScreen[MergeAnswer]):
         facts = self.facts
         keys = [("y", "write it")] if facts.written else []
         keys += [("C", "solve the conflicts")] if facts.conflicts else []
-        keys.append(("esc", "back"))
+        keys += [("p", "copy as a patch"), ("esc", "back")]
         with Vertical(classes="dialog"):
             yield Static("Merge into the workspace", classes="dialog-title", markup=False)
             yield Static(facts_text(facts, self.glyphs), classes="facts")
@@ -152,6 +159,10 @@ class MergeDialog(ModalScreen[MergeAnswer]):
         """Go to the conflicts, where there are some."""
         if self.facts.conflicts:
             self.dismiss("conflicts")
+
+    def action_patch(self) -> None:
+        """Copy what is accepted as a patch."""
+        self.dismiss("patch")
 
     def action_cancel(self) -> None:
         """Go back to the review."""

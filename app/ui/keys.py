@@ -108,6 +108,7 @@ def key_groups(prefix: str = DEFAULT) -> tuple[KeyGroup, ...]:
     from app.ui.egress_screen import EgressScreen
     from app.ui.error_dialog import ErrorDialog
     from app.ui.fleet_screen import FleetScreen
+    from app.ui.found_dialog import FoundDialog
     from app.ui.review_screen import ReviewScreen
     from app.ui.text_dialog import TextDialog
     from app.ui.work_screen import WorkScreen
@@ -132,6 +133,7 @@ def key_groups(prefix: str = DEFAULT) -> tuple[KeyGroup, ...]:
         ("New session", NewSessionDialog),
         ("Merge", MergeDialog),
         ("Conflicts", ConflictDialog),
+        ("Found in all files", FoundDialog),
         ("Writing a text", TextDialog),
         ("After a merge", MergedDialog),
         ("Details of an error", ErrorDialog),

@@ -10,7 +10,7 @@ from textual.message import Message
 if TYPE_CHECKING:
     from app.protocol import Changes, Event, MergeReport, SessionInfo, UndoReport
     from app.protocol_commits import CommitChange, CommitList
-    from app.protocol_review import ChangeRequest, Comment, Conflict, HunkResult
+    from app.protocol_review import ChangeRequest, Comment, Conflict, FoundPlaces, HunkResult
     from app.services.documents import LoadedFile
     from app.services.layouts import Layout
     from app.services.ports import SessionPort
@@ -207,3 +207,11 @@ class CommitsTaken(Message):
     """The agent's branches are refs of the user's repository now."""
 
     found: CommitList
+
+
+@dataclass
+class FoundArrived(Message):
+    """Where a text stands in the changed files."""
+
+    text: str
+    found: FoundPlaces

@@ -11,6 +11,7 @@ from app.paths import Paths
 from app.services.egress_rules import LocalEgress
 from app.services.layouts import Layouts
 from app.services.local import LocalFleet
+from app.services.outside import Outside
 from app.ui.app import ClocheApp
 from app.ui.ending import ended_by_signals
 from app.ui.live_terminals import LiveTerminals
@@ -51,6 +52,7 @@ def run_workstation(workspace: Path, *, paths: Paths | None = None) -> int:
         bell=ui.bell,
         prefix=ui.prefix,
         direct_keys=ui.direct_keys,
+        outside=Outside(ui.open_with),
     )
     return run_app(app)
 

@@ -42,6 +42,8 @@ class ReadingScreen(WorkScreen):
     ]
     filtering = False
     """The line above the keys filters a list; else it finds a text in the file."""
+    everywhere = False
+    """What is being typed there is searched for in all files."""
 
     def __init__(self, glyphs: Glyphs) -> None:
         super().__init__(glyphs)
@@ -157,6 +159,7 @@ class ReadingScreen(WorkScreen):
         """Show what was found as it is typed."""
         if self.filtering:
             self.filter_typed()
+        if self.filtering or self.everywhere:
             return
         self.pane.set_find(message.text)
         found = bool(message.text) and self.pane.find_next(here=True)
@@ -166,7 +169,10 @@ class ReadingScreen(WorkScreen):
     @on(LineBar.Stepped)
     def step_find(self, message: LineBar.Stepped) -> None:
         """Go to the next place; `enter` is through with typing and keeps the marks."""
-        if self.filtering or (message.entered and self.pane.find):
+        if self.everywhere:
+            if message.entered:
+                self.find_everywhere(self.query_one(LineBar).text)
+        elif self.filtering or (message.entered and self.pane.find):
             self.query_one(LineBar).close(accepted=True)
         else:
             self.pane.find_next(message.direction)
@@ -179,8 +185,16 @@ class ReadingScreen(WorkScreen):
             self.filter_ended(message.text.strip() if message.accepted else "")
             return
         self.set_focus(self.pane)
-        if not message.accepted:
+        if not message.accepted and not self.everywhere:
             self.pane.set_find("")
+        self.everywhere = False
+
+    def go_to_found(self, direction: int) -> None:
+        """Go to another place of the text."""
+        self.pane.find_next(direction)
+
+    def find_everywhere(self, text: str) -> None:
+        """Search in all files for what was typed."""
 
     def filter_typed(self) -> None:
         """Show the list as what is being typed filters it."""

@@ -28,6 +28,15 @@ NEXT_CHOICE = {"open": "accepted", "accepted": "rejected", "rejected": "open", "
 class ReviewDecide(ReviewView):
     """Decisions about lines, hunks, files and everything that is safe."""
 
+    goes_on = True
+    """After a decision the cursor goes to what is open next."""
+
+    def action_go_on(self) -> None:
+        """Let the cursor go on after a decision, or stay where it is."""
+        self.goes_on = not self.goes_on
+        where = "goes to what is open next" if self.goes_on else "stays where it is"
+        self.say(f"After a decision the cursor {where}.", "a changes that", "done")
+
     def _decide(self, decisions: Sequence[Decide], units: Iterable[tuple[str, str]]) -> None:
         if self.session is not None and decisions:
             taken = frozenset(units)
@@ -88,7 +97,7 @@ class ReviewDecide(ReviewView):
         """End the choice; after a decision the cursor goes on below it."""
         last = self.pane.chosen_rows.stop
         self.pane.choose(None)
-        if decision != "open" and last:
+        if decision != "open" and last and self.goes_on:
             self.pane.go_to(last)
 
     def _unit_of(self, lines: ChosenLines) -> HunkInfo | None:
@@ -117,6 +126,8 @@ class ReviewDecide(ReviewView):
         self._decide([_decide(self.path, decision, unit.id)], [(self.path, unit.id)])
 
     def _advance(self, index: int) -> None:
+        if not self.goes_on:
+            return
         place = next_open(self.shown_files, self.path, index, self.taken)
         if place is not None and place[0] == self.path:
             self.go_to_unit(place[1])

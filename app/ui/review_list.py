@@ -66,7 +66,8 @@ class ReviewList(ReviewWork):
             left.append((f"  /{self.text_filter}", "accent*", "find_in_list"))
         if len(left) > 1:
             left.append((f" {count}/{len(self.shown_files)}", "muted"))
-        return left, [(f"{self.order} ", "muted", "sort_files")]
+        order: Fact = (f"{self.order} ", "muted", "sort_files")
+        return left, [("L commits  ", "muted", "commits"), order]
 
     def reveal(self, path: str) -> None:
         """Open the folders around a file and put the list's cursor on it."""

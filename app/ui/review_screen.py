@@ -8,9 +8,9 @@ from textual import on
 from textual.containers import Horizontal, Vertical
 
 from app.ui.commit_screen import CommitScreen
-from app.ui.review_conflicts import ReviewConflicts
 from app.ui.review_facts import next_open, units_of
 from app.ui.review_keys import REVIEW_BINDINGS
+from app.ui.review_outside import ReviewOutside
 from widgets.diff_pane import DiffPane
 from widgets.file_list import FileList
 from widgets.info_line import InfoLine
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from textual.binding import BindingType
 
 
-class ReviewScreen(ReviewConflicts):
+class ReviewScreen(ReviewOutside):
     """The changes of one session: what is where, and the keys that move in it."""
 
     AUTO_FOCUS = "DiffPane"
@@ -153,7 +153,3 @@ class ReviewScreen(ReviewConflicts):
         self.text_filter = text
         self.show_list()
         self.set_focus(self.files)
-
-    def go_to_found(self, direction: int) -> None:
-        """Go to another place of the text in the file that shows."""
-        self.pane.find_next(direction)

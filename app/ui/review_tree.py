@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, NamedTuple
 
 from app.ui.review_facts import is_open
@@ -185,10 +186,23 @@ def files_under(files: Iterable[FileChange], key: str) -> list[FileChange]:
 
 def passes(file: FileChange, state: str, text: str, conflicts: Collection[str]) -> bool:
     """Tell whether a file passes the filters: one of `FILTERS`, and words of its path."""
-    wanted = text.lower().split()
     path = file.path.lower()
-    words = all(word[1:] not in path if word[0] == "!" else word in path for word in wanted)
+    words = all(
+        not _holds(path, word[1:]) if word[0] == "!" else _holds(path, word)
+        for word in text.lower().split()
+    )
     return words and FILTERS[state](file, conflicts)
+
+
+def _holds(path: str, word: str) -> bool:
+    """Tell whether a path holds a word, or is matched by one with `*` or `?` in it.
+
+    A pattern is about the whole path, or about the end of it from a slash on.
+    """
+    if "*" not in word and "?" not in word:
+        return word in path
+    pattern = word.replace("[", "[[]")  # folders are called [slug] and the like
+    return fnmatchcase(path, pattern) or fnmatchcase(path, f"*/{pattern}")
 
 
 def _is_open(file: FileChange, _: Collection[str]) -> bool:

@@ -15,13 +15,18 @@ from tests.doubles.still import NOW, SIZES, Compare, hold_still
 if TYPE_CHECKING:
     from textual.pilot import Pilot
 
+    from app.protocol_commits import CommitInfo
     from app.ui.app import ClocheApp
 
 
 @pytest.fixture(autouse=True)
 def _still(monkeypatch: pytest.MonkeyPatch) -> None:
     hold_still(monkeypatch)
-    monkeypatch.setattr("app.ui.commit_facts.moment_of", lambda _: "2027-01-15 08:00")
+    monkeypatch.setattr("app.ui.commit_facts.moment_of", still_moment)
+
+
+def still_moment(_: CommitInfo) -> str:
+    return "2027-01-15 08:00"
 
 
 def committed(theme: str = "cloche-dark") -> ClocheApp:

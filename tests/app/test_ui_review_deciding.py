@@ -194,3 +194,13 @@ async def test_nothing_is_decided_about_a_file_that_is_not_shown_yet(
     assert [decision.path for step in review.keeper.decided for decision in step] == [
         "src/quotes.py"
     ]
+
+
+async def test_the_cursor_stays_after_a_decision_when_it_is_told_to(review: Review) -> None:
+    await review.open(TOKENIZER)
+    await review.keys("a", "space")
+    assert review.decisions()[0] == "accepted"
+    assert review.screen.unit_index() == 0
+    await review.keys("a", "x")
+    assert review.decisions()[0] == "rejected"
+    assert review.screen.unit_index() == 1

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from app.protocol import Changes, FileChange
 from app.ui.review_rows import KeptRows, tree_rows, with_known
-from app.ui.review_tree import ALL, FILE_ORDERS, Shape, files_under, in_order
+from app.ui.review_tree import ALL, FILE_ORDERS, Shape, files_under, in_order, passes
 from tests.doubles.keeper import FakeFile
 from tests.doubles.pilots import settle, until
 from tests.doubles.reviews import TOKENIZER, Review, opened_review
@@ -199,6 +199,23 @@ async def test_filters_list_what_is_open_risky_or_yours(review: Review) -> None:
     await review.keys("escape", "escape")
     assert "12" not in review.line("files-title")
     assert TOKENIZER in shown(review)
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("src", True),
+        ("*.tsx", True),
+        ("*.py", False),
+        ("[slug]/*", True),
+        ("src/*/page?.tsx", True),
+        ("!*.tsx", False),
+        ("src !*.py page", True),
+        ("app", False),
+    ],
+)
+def test_words_and_patterns_filter_paths(text: str, kept: bool) -> None:
+    assert passes(FileChange("src/[slug]/Page1.tsx", "modified"), "all", text, ()) is kept
 
 
 async def test_viewed_is_a_mark_of_one_state_of_the_file(review: Review) -> None:

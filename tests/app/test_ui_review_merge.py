@@ -11,12 +11,14 @@ from app.protocol import Changes, FileChange, MergeReport, Skipped
 from app.services.merge_facts import merge_facts
 from app.ui.conflict_dialog import ConflictDialog
 from app.ui.dialogs import MergedDialog, MergeDialog, paths_text
-from tests.doubles.pilots import screen_text, until
+from tests.doubles.keeper import FakeFile
+from tests.doubles.pilots import screen_text, settle, until
 from tests.doubles.reviews import TOKENIZER, Review, opened_review
 from themes.glyphs import UNICODE
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
+    from pathlib import Path
 
 
 @pytest.fixture
@@ -161,3 +163,31 @@ async def test_files_are_listed_in_three_orders(review: Review) -> None:
     assert paths() == first
     await review.keys("slash", *"no such")
     assert "no file is so" in screen_text(review.pilot)
+
+
+async def test_what_is_accepted_is_copied_as_a_patch(review: Review) -> None:
+    await review.open(TOKENIZER)
+    await review.keys("space", "x", "M", "p")
+    await until(review.pilot, lambda: review.app.clipboard != "")
+    patch = review.app.clipboard
+    assert patch.startswith(f"diff --git a/{TOKENIZER} b/{TOKENIZER}\n")
+    assert patch.count("@@ -") == 1
+    assert "The patch is copied" in review.notice
+    assert review.keeper.merges == []
+
+
+async def test_a_patch_that_is_no_text_is_saved(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    async for review in opened_review([FakeFile("a.txt", b"x\n", b"caf\xe9\n")]):
+        await review.keys("A", "M", "p")
+        await settle(review.pilot)
+        assert "The patch is saved" in review.notice
+        assert review.app.clipboard == ""
+        (patch,) = saved_below(tmp_path)
+        assert patch.endswith(b"-x\n+caf\xe9\n")
+
+
+def saved_below(folder: Path) -> list[bytes]:
+    return [path.read_bytes() for path in folder.glob("cloche-sides-*/*/review.patch")]

@@ -26,11 +26,14 @@ from app.protocol_review import (
     ChangeRequest,
     Comment,
     Conflict,
+    FoundPlace,
+    FoundPlaces,
     HunkResult,
     PatchReport,
 )
 from app.services.ports import AgentChoice
 from snapshot.decisions import LETTERS, Mark, Uniform, state_of
+from snapshot.find import Places
 from snapshot.review import ChangedFile, FileReview
 from vm.egress.questions import choice
 
@@ -353,6 +356,20 @@ class FakeSession:
             for one in self.disputes
         ]
         self.publish("decisions")
+
+    async def find(self, text: str) -> FoundPlaces:
+        """Return where a text stands in the changed files."""
+        places: list[FoundPlace] = []
+        for file in self.files:
+            review = file.review()
+            lines = {"old": review.old_lines, "new": review.new_lines}
+            places += [
+                FoundPlace(
+                    file.path, side, review.line_number(side, n) or 0, lines[side][n].decode()
+                )
+                for side, n in Places(review)(text)
+            ]
+        return FoundPlaces(tuple(places))
 
     async def change_request(self) -> ChangeRequest:
         """Return the prompt of everything that the agent was not told of yet."""

@@ -7,11 +7,15 @@ import stat
 import subprocess
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from blake3 import blake3
 
 from snapshot.capture import CaptureOptions, SnapshotReport, take_snapshot
 from snapshot.manifest import Entry
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 SECOND = 1_000_000_000
 
@@ -44,7 +48,7 @@ def git(folder: Path, *arguments: str, check: bool = True) -> str:
     return done.stdout
 
 
-def write(root: Path, files: dict[str, str | bytes]) -> Path:
+def write(root: Path, files: Mapping[str, str | bytes]) -> Path:
     """Write files (with their folders) below `root`."""
     for name, content in files.items():
         path = root / name

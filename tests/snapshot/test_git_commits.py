@@ -71,10 +71,9 @@ def test_every_kind_of_change_of_a_commit_is_told(world: World) -> None:
 
 
 def test_lines_are_counted_as_git_counts_them(world: World) -> None:
-    heads = []
     for step in range(4):
         edited = LINES.replace(f"line {step * 9}\n", f"edited {step}\n" * step)
-        heads.append(world.commit(f"step {step}", {"a.txt": edited, f"new{step}": "n\n" * step}))
+        world.commit(f"step {step}", {"a.txt": edited, f"new{step}": "n\n" * step})
     taken = world.take(world.bundle("main"))
     for commit in taken.commits:
         said = git(world.agent, "show", "--numstat", "--format=", "--no-renames", commit.id)
