@@ -1,7 +1,7 @@
 """Ports of this host that lead to the guest's loopback, and nowhere else.
 
-Each is bound to 127.0.0.1. A connection becomes one program of the toolkit, which connects to the
-guest's own 127.0.0.1 and passes the bytes on; the guest can open nothing on this host. The session
+Each is bound to 127.0.0.1. The guest's sshd connects to the guest's own 127.0.0.1 for each
+connection and passes the bytes on; the guest can open nothing on this host. The session
 remembers its ports in `ports.json`: they are listened on while its machine runs, whoever its keeper
 is, and end with the session.
 """
@@ -12,9 +12,10 @@ import asyncio
 import contextlib
 import logging
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 import asyncssh
+from asyncssh.constants import OPEN_ADMINISTRATIVELY_PROHIBITED
 
 from app.errors import AppError
 from app.forwarding import (
@@ -28,17 +29,19 @@ from app.forwarding import (
 from app.keeper.threads import end_tasks
 from app.protocol import Forward
 from vm.errors import LinkLost
-from vm.machine.opening import open_process
+from vm.machine.opening import OPEN_S, open_process
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from app.keeper.links import Links
 
+    _Ends = tuple[asyncssh.SSHReader[bytes], asyncssh.SSHWriter[bytes]]
+
 log = logging.getLogger(__name__)
 
 MAX_CONNECTIONS: Final = 24
-"""Connections of one session at a time; the guest's sshd allows 64 sessions in all."""
+"""Connections of one session at a time: each may hold `vm.machine.ssh.WINDOW` bytes here."""
 
 MAX_WAITING: Final = 256
 """Connections that wait for their turn; more are closed at once."""
@@ -155,11 +158,10 @@ async def _carry(
     reader: asyncio.StreamReader,
     writer: asyncio.StreamWriter,
 ) -> None:
-    command = f"exec /bin/busybox nc {HOST} {guest_port}"
-    process = await open_process(ssh, command)
-    going = asyncio.get_running_loop().create_task(_there(reader, process))
+    from_guest, to_guest = await _connect(ssh, guest_port)
+    going = asyncio.get_running_loop().create_task(_there(reader, to_guest))
     try:
-        while data := await process.stdout.read(CHUNK):
+        while data := await from_guest.read(CHUNK):
             writer.write(data)
             await writer.drain()
         if writer.can_write_eof():
@@ -167,12 +169,25 @@ async def _carry(
         await writer.drain()
     finally:
         await end_tasks([going])
-        process.close()
+        to_guest.close()
 
 
-async def _there(reader: asyncio.StreamReader, process: asyncssh.SSHClientProcess[bytes]) -> None:
+async def _connect(ssh: asyncssh.SSHClientConnection, guest_port: int) -> _Ends:
+    """Connect to a port of the guest. Raises LinkLost, TimeoutError, asyncssh.Error."""
+    try:
+        async with asyncio.timeout(OPEN_S):
+            return cast("_Ends", await ssh.open_connection(HOST, guest_port))  # pyright: ignore[reportUnknownMemberType]
+    except asyncssh.ChannelOpenError as error:
+        if error.code != OPEN_ADMINISTRATIVELY_PROHIBITED:
+            raise
+    # the sshd of an image of an earlier Cloche opens nothing, but it starts programs
+    process = await open_process(ssh, f"exec /bin/busybox nc {HOST} {guest_port}")
+    return process.stdout, process.stdin
+
+
+async def _there(reader: asyncio.StreamReader, to_guest: asyncssh.SSHWriter[bytes]) -> None:
     with contextlib.suppress(OSError, asyncssh.Error):
         while data := await reader.read(CHUNK):
-            process.stdin.write(data)
-            await process.stdin.drain()
-        process.stdin.write_eof()
+            to_guest.write(data)
+            await to_guest.drain()
+        to_guest.write_eof()

@@ -7,7 +7,9 @@ import contextlib
 import socket
 from typing import TYPE_CHECKING, cast
 
+import asyncssh
 import pytest
+from asyncssh.constants import OPEN_ADMINISTRATIVELY_PROHIBITED
 
 from app.cli.ports import parse_forward
 from app.client.checks import check_ports
@@ -21,16 +23,14 @@ from vm.machine import ssh
 from vm.machine.identity import Identity
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
     from pathlib import Path
-
-    import asyncssh
 
     from app.keeper.links import Links
 
 
 class FakeLinks:
-    """Hands out one connection to a guest whose every program says what it was and echoes."""
+    """Hands out one connection to a guest."""
 
     def __init__(self, connection: asyncssh.SSHClientConnection) -> None:
         self.connection = connection
@@ -39,24 +39,54 @@ class FakeLinks:
         return self.connection
 
 
+class Guest(Server):
+    """Each of its ports says which it is and echoes."""
+
+    def connection_requested(
+        self, dest_host: str, dest_port: int, orig_host: str, orig_port: int
+    ) -> Callable[[asyncssh.SSHReader[bytes], asyncssh.SSHWriter[bytes]], Awaitable[None]]:
+        async def serve(
+            reader: asyncssh.SSHReader[bytes], writer: asyncssh.SSHWriter[bytes]
+        ) -> None:
+            writer.write(f"{dest_host} {dest_port}\n".encode() + await reader.read())
+            writer.close()
+
+        return serve
+
+
+class OlderGuest(Server):
+    """Opens no connection, as the images of an earlier Cloche; its programs echo."""
+
+    def connection_requested(
+        self, dest_host: str, dest_port: int, orig_host: str, orig_port: int
+    ) -> bool:
+        raise asyncssh.ChannelOpenError(OPEN_ADMINISTRATIVELY_PROHIBITED, "open failed")
+
+
 async def echo(process: asyncssh.SSHServerProcess[bytes]) -> None:
     process.stdout.write(f"{process.command}\n".encode())
     process.stdout.write(await process.stdin.read())
     process.exit(0)
 
 
-@pytest.fixture
-async def ports(tmp_path: Path) -> AsyncIterator[Forwards]:
+@contextlib.asynccontextmanager
+async def forwarding(folder: Path, far: Server) -> AsyncGenerator[Forwards]:
     identity = Identity.new()
     options = {"process_factory": echo, "encoding": None, "line_editor": False}
-    server = ssh_server(Server(), identity.host_key, **options)
-    async with guest(tmp_path / "s", identity.token, server):
-        link = await ssh.connect(tmp_path / "s", identity, 5.0)
-        made = Forwards(tmp_path, cast("Links", FakeLinks(link)))
+    server = ssh_server(far, identity.host_key, **options)
+    async with guest(folder / "s", identity.token, server):
+        link = await ssh.connect(folder / "s", identity, 5.0)
+        made = Forwards(folder, cast("Links", FakeLinks(link)))
         yield made
         await made.close()
         link.abort()
         await link.wait_closed()
+
+
+@pytest.fixture
+async def ports(tmp_path: Path) -> AsyncIterator[Forwards]:
+    async with forwarding(tmp_path, Guest()) as made:
+        yield made
 
 
 async def ask(port: int, data: bytes) -> bytes:
@@ -73,14 +103,20 @@ async def test_a_connection_reaches_the_guests_loopback(ports: Forwards, tmp_pat
     made = await ports.add(Forward(0, 80))
     assert ports.list() == [made]
     assert read_forwards(tmp_path) == (made,)
-    expected = b"exec /bin/busybox nc 127.0.0.1 80\nhello"
-    assert await ask(made.host_port, b"hello") == expected
+    assert await ask(made.host_port, b"hello") == b"127.0.0.1 80\nhello"
     await ports.remove(made.host_port)
     assert (ports.list(), read_forwards(tmp_path)) == ([], ())
     with pytest.raises(ConnectionRefusedError):
         await ask(made.host_port, b"")
     with pytest.raises(AppError):
         await ports.remove(made.host_port)
+
+
+async def test_an_older_guest_passes_on_by_a_program(tmp_path: Path) -> None:
+    async with forwarding(tmp_path, OlderGuest()) as ports:
+        made = await ports.add(Forward(0, 80))
+        expected = b"exec /bin/busybox nc 127.0.0.1 80\nhello"
+        assert await ask(made.host_port, b"hello") == expected
 
 
 async def test_connections_are_bounded(ports: Forwards, monkeypatch: pytest.MonkeyPatch) -> None:

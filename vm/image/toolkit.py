@@ -108,7 +108,12 @@ PubkeyAcceptedAlgorithms ssh-ed25519
 HostKeyAlgorithms ssh-ed25519
 KexAlgorithms curve25519-sha256
 Ciphers chacha20-poly1305@openssh.com,aes128-gcm@openssh.com
-DisableForwarding yes
+AllowTcpForwarding local
+PermitOpen 127.0.0.1:*
+PermitListen none
+AllowStreamLocalForwarding no
+AllowAgentForwarding no
+X11Forwarding no
 PermitTunnel no
 PermitUserRC no
 PermitUserEnvironment no
@@ -125,11 +130,13 @@ VersionAddendum none
 PidFile none
 Subsystem sftp internal-sftp
 Match User agent
+    DisableForwarding yes
     ChrootDirectory /world
     ForceCommand internal-sftp -d /workspace
     PermitTTY no
 """
-"""Publickey only, no forwarding, no environment; LoginGraceTime 0 because sshd is started before
+"""Publickey only, no environment; nothing is forwarded but what the keeper, whose alone the login
+`cloche` is, opens to the guest's own loopback. LoginGraceTime 0 because sshd is started before
 its connection, and PID 1 ends it with the link."""
 
 
