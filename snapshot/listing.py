@@ -9,9 +9,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from snapshot.errors import ListingRefused
+from snapshot.paths import folder_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
 MAX_NAME: Final = 255
 """Longest name in bytes (Linux)."""
@@ -96,23 +97,26 @@ class Listed(Protocol):
 ListedT = TypeVar("ListedT", bound=Listed)
 
 
-def checked(listing: Iterable[ListedT], most: int) -> dict[bytes, ListedT]:
-    """Check a listing of at most `most` entries and give it by path, in its order.
+def checked(listing: Iterable[ListedT], most: int) -> Iterator[ListedT]:
+    """Yield a listing of at most `most` entries in its order, each checked.
 
-    Raises ListingRefused.
+    Raises ListingRefused. None is held: a long list takes much memory.
     """
-    found: dict[bytes, ListedT] = {}
+    found: set[bytes] = set()
+    folders = {b""}
     for entry in listing:
         if len(found) >= most:
             raise ListingRefused(
                 f"The agent changed more than {most} files and folders.",
                 "Let it remove what is not needed: cloche exec ID -- rm -r DIR",
             )
-        reason = _fault(entry) or _place_fault(entry.path, found)
+        reason = _fault(entry) or _place_fault(entry.path, found, folders)
         if reason:
             raise ListingRefused(f"The guest's list of changes {reason}.", _HINT)
-        found[entry.path] = entry
-    return found
+        found.add(entry.path)
+        if entry.kind == "dir":
+            folders.add(entry.path)
+        yield entry
 
 
 def _fault(entry: Listed) -> str:
@@ -130,15 +134,11 @@ def _fault(entry: Listed) -> str:
     return ""
 
 
-def _place_fault(path: bytes, found: dict[bytes, ListedT]) -> str:
+def _place_fault(path: bytes, found: set[bytes], folders: set[bytes]) -> str:
     """Say why an entry cannot follow those that came before it, or nothing."""
     if path in found:
         return "holds a path twice"
-    cut = path.rfind(b"/")
-    above = found.get(path[:cut]) if cut > 0 else None
-    if cut > 0 and (above is None or above.kind != "dir"):
-        return "holds a path without its folder"
-    return ""
+    return "" if folder_of(path) in folders else "holds a path without its folder"
 
 
 def good_name(name: bytes) -> bool:

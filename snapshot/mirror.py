@@ -154,7 +154,8 @@ def plan_fetches(
     limits = limits or Limits()
     wanted: dict[FileKey, bytes] = {}
     used: dict[FileKey, int] = {}
-    for path, entry in checked(listing, limits.entries).items():
+    for entry in checked(listing, limits.entries):
+        path = entry.path
         if entry.kind != "file" or unfetchable(entry, limits):
             continue
         key = file_key(entry)
@@ -206,38 +207,40 @@ class _Place(NamedTuple):
 
 
 class _Resolver:
-    """Walks the upper dir's folders from the root down."""
+    """Walks the listing once: parents come before what is in them."""
 
     def __init__(self, base: Manifest, contents: Mapping[FileKey, str], limits: Limits) -> None:
         self._base, self._contents, self._limits = base, contents, limits
-        self._children: dict[bytes, list[Listed]] = {}
-        self._waiting: list[_Place] = [_Place(b"", b"", True)]
+        self._places = {b"": _Place(b"", b"", True)}
+        self._covered: dict[bytes, set[bytes]] = {}
+        """The names in each folder that shows another one of the base."""
         self._brought = 0
         self.present: dict[bytes, AgentEntry] = {}
         self.hidden: set[bytes] = set()
 
-    def run(self, listing: Mapping[bytes, Listed]) -> None:
-        for path, entry in listing.items():
-            self._children.setdefault(folder_of(path), []).append(entry)
-        del listing  # a long one is large, and nobody needs it by path any more
-        while self._waiting:
-            self._folder(self._waiting.pop())
+    def run(self, listing: Iterable[Listed]) -> None:
+        for entry in listing:
+            self._take(self._places[folder_of(entry.path)], entry)
+        for path, names in self._covered.items():
+            self._bring_others(self._places[path], names)
 
-    def _folder(self, place: _Place) -> None:
-        covered: set[bytes] = set()
-        for entry in self._children.pop(place.path, ()):
-            covered.add(name_of(entry.path))
-            if entry.kind == "dir":
-                self._sub_folder(place, entry)
-                continue
-            if place.in_place:
-                self._hide(entry.path)
-            if entry.kind != "whiteout":
-                self.present[entry.path] = self._leaf(place, entry)
-        if place.lower is not None and not place.in_place:
-            for name in self._base.children(place.lower):
-                if name not in covered:
-                    self._bring(join(place.lower, name), join(place.path, name))
+    def _take(self, place: _Place, entry: Listed) -> None:
+        if place.path in self._covered:
+            self._covered[place.path].add(name_of(entry.path))
+        if entry.kind == "dir":
+            self._sub_folder(place, entry)
+            return
+        if place.in_place:
+            self._hide(entry.path)
+        if entry.kind != "whiteout":
+            self.present[entry.path] = self._leaf(place, entry)
+
+    def _bring_others(self, place: _Place, names: set[bytes]) -> None:
+        """Show what the listing does not mention of the base folder that shines through."""
+        assert place.lower is not None
+        for name in self._base.children(place.lower):
+            if name not in names:
+                self._bring(join(place.lower, name), join(place.path, name))
 
     def _sub_folder(self, place: _Place, entry: Listed) -> None:
         lower = self._lower(place, entry)
@@ -247,7 +250,9 @@ class _Resolver:
         origin = lower if lower is not None and not in_place else b""
         made = Entry("dir", _MODES[entry.mode & 0o777], 0, entry.mtime_ns)
         self.present[entry.path] = AgentEntry(made, "", origin)
-        self._waiting.append(_Place(entry.path, lower, in_place))
+        self._places[entry.path] = _Place(entry.path, lower, in_place)
+        if lower is not None and not in_place:
+            self._covered[entry.path] = set()
 
     def _lower(self, place: _Place, entry: Listed) -> bytes | None:
         """Find the base folder that shines through an upper folder."""

@@ -85,6 +85,8 @@ class Saved(msgspec.Struct, frozen=True):
     generation: int
     rows: tuple[Row, ...]
     contents: tuple[Content, ...]
+    listed: str = ""
+    """The digest of the list as the guest sent it, in hex."""
     format: int = 1
 
 
@@ -99,7 +101,6 @@ class Mirror:
         self._reader = reader
         self._blobs = blobs
         self._contents: dict[FileKey, str] = {}
-        self._rows: tuple[Row, ...] | None = None  # of an earlier keeper, until the first pass
         self._listed = b""  # the digest of the list that the generation was made of
         self._limits = Limits(entries=MAX_ENTRIES)
         self._failed = False
@@ -119,9 +120,9 @@ class Mirror:
             if self._blobs.has(c.digest)
         }
         self._failed = len(self._contents) < len(saved.contents)  # the next pass fetches them
-        self._rows = saved.rows
+        self._listed = bytes.fromhex(saved.listed)
         self.generation = saved.generation
-        self._show(self._resolved([_entry(row) for row in saved.rows]))
+        self._show(self._resolved(map(_entry, saved.rows)))
 
     @property
     def fetched(self) -> Iterable[str]:
@@ -156,10 +157,7 @@ class Mirror:
                 "The agent made more files, or deeper folders, than can be listed.",
                 "Let it remove what is not needed: cloche exec ID -- rm -r DIR",
             )
-        same = await in_thread(partial(self._is_same, listing))
-        if same and not self._failed:
-            self._listed, self._rows = listing.digest, None
-            return False
+        same = listing.digest == self._listed  # then contents are missing
         plan = await in_thread(partial(self._plan, listing.entries))
         fetched = [await self._fetch(bulk, fetch) for fetch in plan]
         self._failed = not all(fetched)
@@ -172,17 +170,7 @@ class Mirror:
         await in_thread(partial(self._finish, listing))
         return True
 
-    def _is_same(self, listing: Listing) -> bool:
-        """Whether the list is the one of the present generation."""
-        if self.generation == 0:
-            return False
-        if self._rows is None:
-            return bool(listing.digest) and listing.digest == self._listed
-        return len(self._rows) == len(listing.entries) and all(
-            _row(entry) == row for entry, row in zip(listing.entries, self._rows, strict=True)
-        )
-
-    def _plan(self, entries: list[UpperEntry]) -> list[Fetch]:
+    def _plan(self, entries: Iterable[UpperEntry]) -> list[Fetch]:
         return snapshot_mirror.plan_fetches(
             self._base.manifest, entries, self._contents, self._limits, self._base.rules
         )
@@ -207,19 +195,18 @@ class Mirror:
 
     def _finish(self, listing: Listing) -> None:
         reached("pass.fetched")
-        self._rows = None
         self._forget_unlisted(listing.entries)
         tree = self._resolved(listing.entries)
-        write_pieces(self._path, self._saved(self.generation + 1, listing.entries))
+        write_pieces(self._path, self._saved(self.generation + 1, listing))
         listing.entries.clear()  # a long list is large, and all that is shown of it is in the tree
         self._show(tree)
         self._listed = listing.digest
         self.generation += 1
 
-    def _saved(self, generation: int, entries: list[UpperEntry]) -> Iterator[bytes | bytearray]:
+    def _saved(self, generation: int, listing: Listing) -> Iterator[bytes | bytearray]:
         """Yield `mirror.json` (a Saved) piece by piece: a long list is not held twice."""
         encoder, data = msgspec.json.Encoder(), bytearray(b'{"generation":%d' % generation)
-        rows = (_row(entry) for entry in entries)
+        rows = (_row(entry) for entry in listing.entries)
         contents = (Content(*key, digest) for key, digest in self._contents.items())
         for name, values in (("rows", rows), ("contents", contents)):
             data += b',"%s":[' % name.encode()
@@ -231,13 +218,13 @@ class Mirror:
                     yield data
                     data = bytearray()
             data += b"]"
-        yield data + b',"format":1}'
+        yield data + b',"listed":"%s","format":1}' % listing.digest.hex().encode()
 
-    def _forget_unlisted(self, entries: list[UpperEntry]) -> None:
+    def _forget_unlisted(self, entries: Iterable[UpperEntry]) -> None:
         keys = (FileKey(e.inode, e.size, e.mtime_ns, e.ctime_ns) for e in entries)
         self._contents = {key: self._contents[key] for key in keys if key in self._contents}
 
-    def _resolved(self, entries: list[UpperEntry]) -> AgentTree:
+    def _resolved(self, entries: Iterable[UpperEntry]) -> AgentTree:
         return snapshot_mirror.resolve(self._base.manifest, entries, self._contents, self._limits)
 
     def _show(self, tree: AgentTree) -> None:

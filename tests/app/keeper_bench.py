@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import stat
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
+
+import msgspec
 
 from app.agents import shell
 from app.keeper.desk import Desk
@@ -58,7 +59,7 @@ class FakeGuest:
 
     def folder(self, path: bytes, *, opaque: bool = False) -> None:
         self._add(path, "dir", stat.S_IFDIR | 0o755, b"")
-        self.entries[path] = replace(self.entries[path], opaque=opaque)
+        self.entries[path] = msgspec.structs.replace(self.entries[path], opaque=opaque)
 
     def link(self, path: bytes, target: bytes) -> None:
         self._add(path, "link", stat.S_IFLNK | 0o777, b"", target)

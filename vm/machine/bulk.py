@@ -11,15 +11,15 @@ import asyncio
 import contextlib
 import struct
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from vm.errors import GuestProtocol, LinkLost, VMError
-from vm.machine.entries import MAX_FRAME, EntryReader, UpperEntry
+from vm.machine.entries import MAX_FRAME, Entries, EntryReader, UpperEntry
 from vm.machine.link import open_link
 from vm.text import printable
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable
+    from collections.abc import AsyncGenerator, Callable, Iterator
     from pathlib import Path
 
 __all__ = ["Activity", "BulkClient", "Fetched", "GuestError", "Listing", "Tree", "UpperEntry"]
@@ -66,6 +66,22 @@ class GuestError(VMError):
         self.errno = errno
 
 
+class UpperEntries(Protocol):
+    """Entries that are walked over as often as they are needed."""
+
+    def __len__(self) -> int:
+        """Return how many there are."""
+        ...
+
+    def __iter__(self) -> Iterator[UpperEntry]:
+        """Yield them in their order."""
+        ...
+
+    def clear(self) -> None:
+        """Let go of them."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Listing:
     """Entries of an upper dir, parents before children; `truncated` when a cap cut it short.
@@ -74,7 +90,7 @@ class Listing:
     then it was not taken apart, and there are no entries.
     """
 
-    entries: list[UpperEntry]
+    entries: UpperEntries
     truncated: bool
     digest: bytes = b""
     known: bool = False
@@ -137,11 +153,10 @@ class BulkClient:
                 found.keep(answer[1])
             digest = found.digest + answer[1]
             if digest == known:
-                return Listing([], False, digest, known=True)
+                return Listing(Entries(), False, digest, known=True)
             # a long list takes seconds, and the loop has other things to do
-            await asyncio.to_thread(found.decode)
-            truncated = _list_end(answer[1], len(found.entries))
-            return Listing(found.entries, truncated, digest)
+            entries = await asyncio.to_thread(found.decode)
+            return Listing(entries, _list_end(answer[1], len(entries)), digest)
 
     async def fetch(
         self,

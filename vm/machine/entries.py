@@ -8,12 +8,16 @@ little endian.
 from __future__ import annotations
 
 import struct
-from collections import deque
-from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Literal
+from itertools import chain
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
 
 from vm.errors import GuestProtocol
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 MAX_FRAME = 1 << 20
 """Longest frame in bytes, type and payload together."""
@@ -37,8 +41,7 @@ _FIXED = struct.Struct("<BBIIIQQQqq")
 _COUNT = struct.Struct("<H")
 
 
-@dataclass(frozen=True, slots=True)
-class UpperEntry:
+class UpperEntry(msgspec.Struct, frozen=True, gc=False):
     """One entry of an upper dir, as the guest's PID 1 saw it. Every field is the guest's word.
 
     `path` is relative, without empty, `.` or `..` parts and without NUL. `size` and `allocated` are
@@ -60,6 +63,30 @@ class UpperEntry:
     target: bytes
 
 
+class Entries:
+    """The entries of one list, kept as they arrived and made each time that they are walked over.
+
+    A list may have hundreds of thousands, and made they take four times the memory.
+    """
+
+    def __init__(self, batches: tuple[bytes, ...] = (), count: int = 0) -> None:
+        """Take the payloads of whole, checked batches, and how many entries they hold."""
+        self._batches, self._count = batches, count
+
+    def __len__(self) -> int:
+        """Return how many entries there are."""
+        return self._count
+
+    def __iter__(self) -> Iterator[UpperEntry]:
+        """Yield the entries in their order."""
+        for payload in self._batches:
+            yield from _entries(payload)
+
+    def clear(self) -> None:
+        """Let go of them."""
+        self._batches, self._count = (), 0
+
+
 class EntryReader:
     """Collects the batches of one list under its caps. Raises GuestProtocol on any violation.
 
@@ -68,14 +95,10 @@ class EntryReader:
     """
 
     def __init__(self, max_entries: int, max_bytes: int) -> None:
-        self.entries: list[UpperEntry] = []
         self._max_entries = max_entries
         # the guest may count a little differently than we do: one frame is granted
         self._room = max_bytes + MAX_FRAME
-        self._folders = {b""}
-        self._seen: set[bytes] = set()
-        self._modes: dict[int, int] = {}
-        self._batches: deque[bytes] = deque()
+        self._batches: list[bytes] = []
         self._hash = blake2b(digest_size=32)
 
     @property
@@ -91,38 +114,31 @@ class EntryReader:
         self._hash.update(payload)
         self._batches.append(payload)
 
-    def decode(self) -> None:
-        """Take all batches apart, each gone when it is done; blocks, run it in a thread."""
-        while self._batches:
-            self._take_apart(self._batches.popleft())
-        self._folders, self._seen, self._modes = {b""}, set(), {}
-
-    def _take_apart(self, payload: bytes) -> None:
-        position = 0
-        while position < len(payload):
-            entry, position = decode(payload, position, self._modes)
-            self._add(entry)
-
-    def _add(self, entry: UpperEntry) -> None:
-        if len(self.entries) >= self._max_entries:
-            raise GuestProtocol("The guest's list has more entries than it was allowed to have.")
-        if entry.path in self._seen:
-            raise GuestProtocol(f"The guest listed {_shown(entry.path)} twice.")
-        if entry.path.rpartition(b"/")[0] not in self._folders:
-            raise GuestProtocol(f"The guest listed {_shown(entry.path)} before its folder.")
-        self._seen.add(entry.path)
-        if entry.kind == "dir":
-            self._folders.add(entry.path)
-        self.entries.append(entry)
+    def decode(self) -> Entries:
+        """Check every entry; blocks, run it in a thread."""
+        folders, seen = {b""}, set[bytes]()
+        for entry in chain.from_iterable(map(_entries, self._batches)):
+            if len(seen) >= self._max_entries:
+                raise GuestProtocol("The guest's list has more entries than it may have.")
+            if entry.path in seen:
+                raise GuestProtocol(f"The guest listed {_shown(entry.path)} twice.")
+            if entry.path.rpartition(b"/")[0] not in folders:
+                raise GuestProtocol(f"The guest listed {_shown(entry.path)} before its folder.")
+            seen.add(entry.path)
+            if entry.kind == "dir":
+                folders.add(entry.path)
+        return Entries(tuple(self._batches), len(seen))
 
 
-def decode(
-    payload: bytes, position: int, modes: dict[int, int] | None = None
-) -> tuple[UpperEntry, int]:
-    """Decode the entry at `position` and return it with the position after it.
+def _entries(payload: bytes) -> Iterator[UpperEntry]:
+    position = 0
+    while position < len(payload):
+        entry, position = decode(payload, position)
+        yield entry
 
-    Equal modes become one number in `modes`: a long list has few of them.
-    """
+
+def decode(payload: bytes, position: int) -> tuple[UpperEntry, int]:
+    """Decode the entry at `position` and return it with the position after it."""
     path, position = _text(payload, position)
     if position + _FIXED.size > len(payload):
         raise GuestProtocol("The guest's list breaks off inside an entry.")
@@ -139,7 +155,7 @@ def decode(
         kind=KINDS[kind],
         opaque=bool(flags & OPAQUE),
         redirect=redirect,
-        mode=mode if modes is None else modes.setdefault(mode, mode),
+        mode=mode,
         uid=uid,
         nlink=nlink,
         inode=inode,
