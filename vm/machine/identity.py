@@ -52,8 +52,8 @@ class Identity:
 
     @property
     def authorized_keys(self) -> bytes:
-        """The `authorized_keys` line of the session's client key; no forwarding of any kind."""
-        return b"no-agent-forwarding,no-port-forwarding,no-X11-forwarding " + (
+        """The `authorized_keys` line of the client key; what it opens is the guest's loopback."""
+        return b'restrict,pty,port-forwarding,permitopen="127.0.0.1:*" ' + (
             self.client_key.export_public_key("openssh")
         )
 
