@@ -11,10 +11,11 @@ import signal
 import socket
 import time
 from dataclasses import replace
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import asyncssh
 import pytest
+from asyncssh.constants import OPEN_ADMINISTRATIVELY_PROHIBITED, OPEN_CONNECT_FAILED
 
 from app.keeper import guest_clock
 from app.keeper.guest_clock import GuestClock
@@ -250,6 +251,25 @@ async def test_the_agents_own_login_is_for_files_only(forked_vm: LabVM) -> None:
     process = await forked_vm.ssh.create_process("id", encoding=None, stdin=asyncssh.DEVNULL)
     async with asyncio.timeout(20.0):
         assert b"uid=" not in await process.stdout.read()
+    untyped: Any = forked_vm.ssh
+    with pytest.raises(asyncssh.ChannelOpenError) as refused:
+        await untyped.open_connection("127.0.0.1", 1)
+    assert refused.value.code == OPEN_ADMINISTRATIVELY_PROHIBITED
+
+
+async def test_sshd_opens_the_guests_own_loopback_and_nothing_else(forked_vm: LabVM) -> None:
+    untyped: Any = forked_vm.ssh
+    for host, code in (
+        ("127.0.0.1", OPEN_CONNECT_FAILED),  # it tried, and nobody listens there
+        ("198.51.100.1", OPEN_ADMINISTRATIVELY_PROHIBITED),
+    ):
+        with pytest.raises(asyncssh.ChannelOpenError) as refused:
+            await untyped.open_connection(host, 1)
+        assert (host, refused.value.code) == (host, code)
+    with pytest.raises(asyncssh.ChannelOpenError):
+        await untyped.open_unix_connection("/run/hold.sock")
+    with pytest.raises(asyncssh.ChannelListenError):
+        await untyped.forward_remote_port("127.0.0.1", 0, "127.0.0.1", 1)
 
 
 async def _until(terminal: Terminal, wanted: bytes) -> bytes:
