@@ -7,6 +7,7 @@ held for a few files at a time, so a change set of thousands of files stays smal
 from __future__ import annotations
 
 from collections import OrderedDict
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from app.errors import AppError
@@ -15,10 +16,11 @@ from app.keeper.summaries import summary_of
 from app.protocol import Counts
 from app.wire_text import to_text
 from snapshot.errors import StoreDamaged
+from snapshot.mirror import Limits
 from snapshot.review import ChangedFile, FileReview
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
     from app.keeper.mirroring import Mirror
     from app.keeper.summaries import Summary
@@ -31,6 +33,16 @@ if TYPE_CHECKING:
 MAX_HELD: Final = 16
 """Reviews with their lines kept in memory."""
 
+MAX_OLD: Final = Limits().file_bytes
+"""Bytes of an old content that is read; the agent's side has the same limit."""
+
+LARGE: Final = f"what was there is larger than {MAX_OLD} bytes"
+NO_ROOM: Final = "what was there does not fit into the session's store"
+"""Notes of changes whose old content is not read."""
+
+MAX_HELD_BYTES: Final = 128 << 20
+"""Bytes of the contents of those reviews; the last one is kept whatever it has."""
+
 
 class Generation:
     """What the mirror found last; empty until `take_over`. Not safe between threads."""
@@ -41,6 +53,7 @@ class Generation:
         self._blobs = blobs
         self._pruner = Pruner(blobs)
         self._held: OrderedDict[ChangedFile, FileReview] = OrderedDict()
+        self._held_bytes = 0
         self._summaries: dict[ChangedFile, Summary] = {}
         self.files: dict[str, ChangedFile] = {}
         """The changed files by their names."""
@@ -55,8 +68,9 @@ class Generation:
     def take_over(self, mirror: Mirror) -> Counts:
         """Make the mirror's present generation this one; how large it is."""
         changes = mirror.changes
-        self._read_base(changes.changes)
-        self.rows = {to_text(change.path): change for change in changes.changes}
+        rows = [_without_large(change) for change in changes.changes]
+        rows = self._read_base(rows)
+        self.rows = {to_text(change.path): change for change in rows}
         self.files = {name: self._file(change) for name, change in self.rows.items()}
         self.gone_dirs = frozenset(
             path for path in mirror.tree.gone if _is_dir(mirror.tree.base.get(path))
@@ -72,10 +86,23 @@ class Generation:
         added = sum(summary.added for summary in summaries)
         return Counts(len(summaries), added, sum(summary.removed for summary in summaries))
 
-    def _read_base(self, changes: Iterable[Change]) -> None:
-        wanted = [c.old_path or c.path for c in changes if c.base and c.base.kind == "file"]
-        if wanted:
-            self._base.ensure(wanted)
+    def _read_base(self, changes: Sequence[Change]) -> list[Change]:
+        """Bring old contents into the store, small ones first; a note says what does not fit."""
+        wanted = [change for change in changes if _is_old_file(change) and not change.note]
+        wanted.sort(key=_old_size)
+        room = self._blobs.quota - self._blobs.used
+        left: set[bytes] = set()
+        for change in wanted:
+            if not self._has_base(change):
+                room -= _old_size(change)
+                left |= {change.path} if room < 0 else set()
+        paths = [change.old_path or change.path for change in wanted if change.path not in left]
+        if paths:
+            self._base.ensure(paths)
+        return [replace(c, note=NO_ROOM) if c.path in left else c for c in changes]
+
+    def _has_base(self, change: Change) -> bool:
+        return change.base is not None and self._blobs.has(change.base.digest)
 
     def _file(self, change: Change) -> ChangedFile:
         return ChangedFile(
@@ -84,7 +111,7 @@ class Generation:
             old_path=change.old_path or None,
             mode=_git_mode(change.agent),
             old_mode=_git_mode(change.base),
-            base=self._digest(change.base),
+            base="" if change.note in (LARGE, NO_ROOM) else self._digest(change.base),
             agent=self._digest(change.agent),
             note=change.note,
         )
@@ -113,14 +140,23 @@ class Generation:
         if held is None:
             held = FileReview(file, *self.contents(file))
             self._held[file] = held
+            self._held_bytes += _size_of(held)
         self._held.move_to_end(file)
-        while len(self._held) > MAX_HELD:
-            self._held.popitem(last=False)
+        while len(self._held) > 1 and self._is_too_much():
+            self._held_bytes -= _size_of(self._held.popitem(last=False)[1])
         return held
 
     def contents(self, file: ChangedFile) -> tuple[bytes | None, bytes | None]:
         """Return both sides of a file. Raises StoreDamaged."""
         return self._content(file.base), self._content(file.agent)
+
+    def _is_too_much(self) -> bool:
+        return len(self._held) > MAX_HELD or self._held_bytes > MAX_HELD_BYTES
+
+    def size(self, name: str) -> int:
+        """Return how many bytes both sides of a changed file have, as they were listed."""
+        sides = (self.rows[name].base, self.rows[name].agent)
+        return sum(side.size for side in sides if side is not None)
 
     def _content(self, digest: str) -> bytes | None:
         if not digest:
@@ -138,6 +174,25 @@ class Generation:
         return sum(
             summary.open_units(file.path, decisions) for file, summary in self._summaries.items()
         )
+
+
+def _is_old_file(change: Change) -> bool:
+    return change.base is not None and change.base.kind == "file"
+
+
+def _old_size(change: Change) -> int:
+    return 0 if change.base is None else change.base.size
+
+
+def _without_large(change: Change) -> Change:
+    """Return a change that is not to be merged where its old content is too large to be read."""
+    if change.note or _old_size(change) <= MAX_OLD:
+        return change
+    return replace(change, note=LARGE)
+
+
+def _size_of(review: FileReview) -> int:
+    return len(review.base or b"") + len(review.agent or b"")
 
 
 def _is_dir(entry: Entry | None) -> bool:

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from app.errors import AppError
 from app.keeper.asking import Asking
 from app.keeper.disputes import chosen_in, disputes_of
 from app.keeper.merge_report import report_of, undo_report_of
-from app.wire_text import text_path
+from app.wire_text import text_path, to_bytes
 from snapshot.conflicts import Resolution, Solved
 from snapshot.decisions import LETTERS, Overlay
+from snapshot.errors import MergeAborted
 from snapshot.facts import resolution_fact
 from snapshot.review import plan_reviews
+from snapshot.safe_text import safe_name
 from snapshot.writeback import run_merge, undo_merge
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from app.keeper.deciding import Deciding
     from app.keeper.generation import Generation
@@ -31,6 +33,10 @@ if TYPE_CHECKING:
 
     Solutions = Mapping[tuple[bytes, str], Resolution]
     """Resolutions by path and conflict."""
+
+
+MAX_AT_ONCE: Final = 1 << 30
+"""Bytes of both sides of what one merge writes: it holds them in memory."""
 
 
 class Merging:
@@ -87,19 +93,31 @@ class Merging:
     ) -> MergePlan:
         """Plan a merge of everything, or of one path alone. Raises AppError `not-found`."""
         known = self._generation
-        accepted = (
-            file
-            for file in ([known.named(path)] if path else known.files.values())
+        accepted = {
+            name: file
+            for name, file in ({path: known.named(path)} if path else known.files).items()
             if known.summary(file).has(LETTERS["accepted"], file.path, decisions)
-        )
+        }
+        self._check_room(accepted)
         return plan_reviews(
-            map(known.review, accepted),
+            map(known.review, accepted.values()),
             decisions,
             self._workspace,
             gone_dirs=known.gone_dirs,
             resolutions=resolutions or self._log,
             earlier=self._in_force.earlier,
         )
+
+    def _check_room(self, names: Iterable[str]) -> None:
+        """Refuse what would not fit into memory. Raises MergeAborted."""
+        sizes = {name: self._generation.size(name) for name in names}
+        if sum(sizes.values()) > MAX_AT_ONCE:
+            largest = safe_name(to_bytes(max(sizes, key=lambda name: sizes[name]))).text
+            raise MergeAborted(
+                f"What is accepted has more than {MAX_AT_ONCE >> 20} MiB, {largest} most of all;"
+                " nothing was written.",
+                "Leave large files for a later merge: cloche merge ID --reject PATTERN",
+            )
 
     def undo(self, merge: str) -> UndoReport:
         """Take a whole merge back; files that moved on are merged or named as conflicts.

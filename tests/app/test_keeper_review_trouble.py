@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from app.keeper import generation, merging
 from app.protocol import Decide, MergeRequest
 from snapshot.errors import MergeAborted, WorkspaceRefused
 from snapshot.review_file import MAX_TEXT
-from tests.app.keeper_bench import NUMBERS, Bench
+from tests.app.keeper_bench import NUMBERS, Bench, bench_of
 from tests.snapshot.merge_help import tree_of
 
 if TYPE_CHECKING:
@@ -245,3 +246,62 @@ async def test_a_session_folder_that_is_gone_is_said(bench: Bench) -> None:
     with pytest.raises(MergeAborted):
         bench.desk.merge(MergeRequest())
     assert tree_of(bench.workspace) == before
+
+
+async def test_a_merge_that_would_not_fit_into_memory_is_refused_and_done_in_parts(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(merging, "MAX_AT_ONCE", 3 << 20)
+    for name in (b"one", b"two", b"three"):
+        bench.guest.put(name, b"\0" * (1 << 20) + name)
+    await bench.take()
+    bench.desk.decide([Decide(name, "accepted") for name in ("one", "two", "three")])
+    before = tree_of(bench.workspace)
+    with pytest.raises(MergeAborted, match="three most of all") as caught:
+        bench.desk.merge(MergeRequest())
+    assert "--reject" in caught.value.hint
+    assert tree_of(bench.workspace) == before
+    assert bench.desk.merge(MergeRequest(reject=("three",))).written == ("one", "two")
+    assert (bench.workspace / "one").stat().st_size == (1 << 20) + 3
+
+
+async def test_reviews_are_held_by_their_bytes_as_well(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(generation, "MAX_HELD_BYTES", 100_000)
+    for name in (b"one", b"two", b"three"):
+        bench.guest.put(name, b"x" * 40_000)
+    await bench.take()
+    held = bench.desk._generation  # pyright: ignore[reportPrivateUsage]
+    for file in bench.desk.files.values():
+        bench.desk.review(file)
+    sizes = [len(review.agent or b"") for review in held._held.values()]  # pyright: ignore[reportPrivateUsage]
+    assert sizes == [40_000, 40_000]
+
+
+@pytest.mark.parametrize("how", ["removed", "renamed", "mode"])
+async def test_a_large_file_of_the_snapshot_is_listed_and_never_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    monkeypatch.setattr(generation, "MAX_OLD", 1 << 20)
+    data = os.urandom(3 << 20)
+    with bench_of(tmp_path, {"large": data, "small": "1\n"}) as bench:
+        bench.guest.remove(b"large") if how != "mode" else bench.guest.put(b"large", data, 0o755)
+        if how == "renamed":
+            bench.guest.put(b"other", data)
+        await bench.take()
+        (large,) = bench.desk.changes().files
+        assert (large.note, large.hunks, large.base) == (generation.LARGE, (), "")
+        report = bench.desk.merge(MergeRequest(accept=("*",)))
+        assert (report.written, (bench.workspace / "large").read_bytes()) == ((), data)
+
+
+async def test_old_contents_that_fill_the_store_do_not_stop_the_review(tmp_path: Path) -> None:
+    with bench_of(tmp_path, {"large": os.urandom(3 << 20), "small": "1\n"}, 1 << 20) as bench:
+        bench.guest.remove(b"large")
+        bench.guest.put(b"small", b"2\n")
+        await bench.take()
+        notes = {file.path: file.note for file in bench.desk.changes().files}
+        assert notes == {"large": generation.NO_ROOM, "small": ""}
+        bench.desk.decide([Decide("small", "accepted")])
+        assert bench.desk.merge(MergeRequest()).written == ("small",)
