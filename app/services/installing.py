@@ -46,6 +46,7 @@ async def make(paths: Paths, recipe: Recipe, progress: Progress, *, force: bool)
     machines raise.
     """
     folder = store.image_folder(paths.store, recipe.name)
+    build.refuse_imported(folder)
     older = None if force else build.older_record(folder)
     if older is not None and older.base_source == build.base_source(recipe):
         return build.refresh_image(paths.store, recipe.name, progress)

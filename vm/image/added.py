@@ -48,10 +48,12 @@ def add(
 ) -> ImageSet:
     """Build the image of `recipe`: `below` with the folder that is in `archive`, a tar.
 
-    Raises ImageRefused for a tar that no guest of good will makes, HostLacks, BuildFailed.
+    Raises ImageRefused for a tar that no guest of good will makes, HostLacks, BuildFailed, and
+    VMError where an imported image has the name.
     """
     require("mksquashfs")
     with build.building(store_folder, progress):
+        build.refuse_imported(store.image_folder(store_folder, recipe.name))
         return build.make_image(store_folder, _Added(recipe, below, archive), progress, None)
 
 

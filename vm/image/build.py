@@ -91,16 +91,22 @@ def build_image(
     with building(store_folder, progress):
         folder = store.image_folder(store_folder, recipe.name)
         older = None if force else older_record(folder)
-        if older and older.imported is not None:
-            raise VMError(
-                f"The image {recipe.name} was imported, and a recipe has the same name.",
-                f"Remove it first: cloche image rm {recipe.name}",
-            )
+        refuse_imported(folder)
         base = RecipeBase(recipe)
         if older and is_current(older) and older.base_source == base.source():
             return store.image_set(folder.resolve(), older)
         packages.require_bootstrap()
         return make_image(store_folder, base, progress, older, machine_anew=force)
+
+
+def refuse_imported(folder: Path) -> None:
+    """Raise VMError where a recipe would take the place of an image from elsewhere."""
+    record = older_record(folder)
+    if record is not None and record.imported is not None:
+        raise VMError(
+            f"The image {record.name} was imported, and a recipe has the same name.",
+            f"Remove it first: cloche image rm {record.name}",
+        )
 
 
 def refresh_image(store_folder: Path, name: str, progress: Progress) -> ImageSet:
