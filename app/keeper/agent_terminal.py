@@ -145,8 +145,12 @@ class AgentTerminal:
 
     async def _carry(self) -> int:
         """Carry output until the agent's end; its status. Raises as `known`, and NoAgent."""
-        terminal = await self._attach(await self._links.ssh())
+        ssh = await self._links.ssh()
+        size = self._terminal.size
+        terminal = await self._attach(ssh)
         self._attached = terminal
+        if self._terminal.size != size:  # it was changed while nobody could be told
+            terminal.resize(*self._terminal.size)
         self._changed.set()
         try:
             self._go_on_at(terminal)

@@ -130,6 +130,21 @@ async def test_what_is_lost_is_said_once_and_the_program_paints_again(bench: Ben
     assert later.sizes == [(80, 23), (80, 24)]
 
 
+async def test_a_size_that_comes_while_it_attaches_is_not_lost(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    late = FakeTerminal(0, b"drawn", end=0)
+
+    async def attach(_: object, __: int, ___: int, *size: int) -> FakeTerminal:
+        assert size == (80, 24)
+        bench.agent.resize(103, 19)  # a pane was opened meanwhile
+        return late
+
+    monkeypatch.setattr(guest_exec, "attach", attach)
+    assert await bench.agent.run() == 0
+    assert late.sizes == [(103, 19)]
+
+
 async def test_a_machine_that_was_put_back_is_followed(bench: Bench) -> None:
     bench.record.begin_run(RUN)
     bench.record.append(b"a future that never was")
