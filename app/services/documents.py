@@ -40,11 +40,13 @@ class LoadedFile:
     def text_of(self, side: Side) -> tuple[str, int]:
         """Return a side's text for a lexer, and the index of its first line.
 
-        A byte order mark is an element of its own in the review and no text.
+        A byte order mark is an element of its own in the review and no text. A byte that is no
+        UTF-8 is one question mark: it keeps its column, and the text can go to another process.
         """
         lines = self.review.old_lines if side == "old" else self.review.new_lines
         first = int(has_bom(lines))
-        return decode(b"".join(lines[first:])), first
+        text = decode(b"".join(lines[first:]))
+        return text.encode("utf-8", "replace").decode(), first
 
 
 def key_of(change: FileChange) -> str:

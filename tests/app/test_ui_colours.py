@@ -18,6 +18,9 @@ from app.services.colours_role import (
     read_frame,
     write_frame,
 )
+from tests.doubles.keeper import FakeFile
+from tests.doubles.pilots import settle
+from tests.doubles.reviews import opened_review
 from themes.palette import SYNTAX
 
 CODE = 'def scan(self):\n    return "x"  # done\n'
@@ -105,3 +108,17 @@ def test_spans_lie_inside_of_their_lines(text: str) -> None:
     for answer in answers(Request(1, b"a.py", text)):
         for number, spans in lines_of(answer).items():
             assert all(end <= len(lines[number]) for _, end, _ in spans)
+
+
+async def test_bytes_that_are_no_utf_8_are_coloured_around() -> None:
+    async for review in opened_review(
+        [FakeFile("a.py", b"x = 1\n", b"name = 'caf\xe9'  # \xff\n")]
+    ):
+        loaded = review.screen.loaded
+        assert loaded is not None
+        text, first = loaded.text_of("new")
+        assert (text, first) == ("name = 'caf?'  # ?\n", 0)
+        await settle(review.pilot)
+        document = review.screen.pane.document
+        assert document is not None
+        assert any(name == "string" for _, _, name in document.spans["new"][0])
