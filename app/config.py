@@ -101,6 +101,8 @@ class Ui:
     """The key that Cloche keeps for itself in an agent's screen, by its name in key events."""
     direct_keys: bool = True
     """Cloche keeps alt+1 … alt+9 and f12, too."""
+    keys: dict[str, str] = field(default_factory=dict[str, str])
+    """The user's own keys by what they do, unchecked: only the workstation knows its keys."""
     open_with: tuple[str, ...] = ()
     """The command that shows both sides of a changed file; empty: the desktop's own."""
 
@@ -228,18 +230,32 @@ def _defaults(document: Document, value: Any, at: Key = ("defaults",)) -> Defaul
     )
 
 
+UI_KEYS: Final = ("bell", "prefix", "direct_keys", "open_with", "keys")
+
+
 def _ui(document: Document, value: Any) -> Ui:
     if value is None:
         return Ui()
-    given = mapping(document, ("ui",), value, ("bell", "prefix", "direct_keys", "open_with"))
+    given = mapping(document, ("ui",), value, UI_KEYS)
     if given.get("bell") is False:  # YAML takes a bare `off` for false
         given["bell"] = "off"
     return Ui(
         bell=cast("Bell", choice(document, ("ui", "bell"), given, BELLS, Ui().bell)),
         prefix=_prefix(document, given.get("prefix", DEFAULT)),
         direct_keys=flag(document, ("ui", "direct_keys"), given.get("direct_keys", True)),
+        keys=_keys(document, given.get("keys", {})),
         open_with=texts(document, ("ui", "open_with"), given.get("open_with", [])),
     )
+
+
+def _keys(document: Document, value: Any) -> dict[str, str]:
+    """Read the user's own keys; a digit is a number to YAML."""
+    found = mapping(document, ("ui", "keys"), value, None)
+    for name, key in found.items():
+        if isinstance(key, bool) or not isinstance(key, str | int):
+            text = f"'{name}' must be a key, in quotes where YAML needs them"
+            raise document.error(("ui", "keys", name), text)
+    return {str(name): str(key) for name, key in found.items()}
 
 
 def _prefix(document: Document, value: Any) -> str:

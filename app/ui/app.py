@@ -26,7 +26,9 @@ from app.ui.fleet_facts import newly_mistaken, newly_paused
 from app.ui.fleet_screen import FleetScreen
 from app.ui.help_screen import HelpScreen
 from app.ui.housekeeping import Housekeeping
+from app.ui.keys import movable_places
 from app.ui.messages import AnswerFailed, AnswerTaken, SessionsArrived, TaskFailed
+from app.ui.own_keys import read_keys
 from app.ui.plain import keep_plain
 from app.ui.review_screen import ReviewScreen
 from app.ui.theming import install_themes
@@ -40,7 +42,7 @@ from widgets.question_strip import QuestionStrip
 from widgets.terminal import TerminalView
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
     from pathlib import Path
 
     from textual._path import CSSPathType
@@ -102,6 +104,7 @@ class ClocheApp(App[None], inherit_bindings=False):
         layouts: LayoutsPort | None = None,
         egress: EgressPort | None = None,
         outside: Outside | None = None,
+        keys: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__()
         self.workspace = workspace
@@ -109,6 +112,8 @@ class ClocheApp(App[None], inherit_bindings=False):
         self.terminals = terminals
         self.layouts: LayoutsPort = layouts or NoLayouts()
         self.egress: EgressPort = egress or NoEgress()
+        self.keys = read_keys(keys or {}, movable_places(), prefix)
+        """The keys that the user moved, by the names of their bindings."""
         self.outside = outside or Outside()
         """Saves and opens both sides of a file."""
         self.glyphs = glyphs
@@ -147,7 +152,7 @@ class ClocheApp(App[None], inherit_bindings=False):
 
     def on_mount(self) -> None:
         """Begin to follow the sessions."""
-        self.set_keymap({PREFIX_ID: self.prefix})
+        self.set_keymap({**self.keys, PREFIX_ID: self.prefix})
         self.theme_changed_signal.subscribe(self, self._recolour)
         self.follow_sessions()
         self.start_terminals()
@@ -296,7 +301,8 @@ class ClocheApp(App[None], inherit_bindings=False):
     def action_help(self) -> None:
         """Show every key."""
         if not isinstance(self.screen, HelpScreen):
-            self.push_screen(HelpScreen(type(self.screen), self.glyphs, self.prefix_name))
+            below = type(self.screen)
+            self.push_screen(HelpScreen(below, self.glyphs, self.prefix_name, self.keys))
 
     def action_leave(self) -> None:
         """End this program; sessions go on."""

@@ -29,7 +29,6 @@ from app.ui.messages import (
 )
 from app.ui.review_tree import Shape
 from app.ui.review_view import WORDS_FROM
-from widgets.info_line import InfoLine
 from widgets.line_bar import LineBar
 from widgets.placard import Placard
 
@@ -38,7 +37,6 @@ if TYPE_CHECKING:
 
     from app.protocol_commits import CommitChange
     from app.services.documents import LoadedFile
-    from widgets.info_line import Fact
 
 KEPT_CHANGES = 32
 """How many commits' changes are kept."""
@@ -107,9 +105,7 @@ class CommitView(CommitWork):
         if self.wanted:
             self.commits.select(self.wanted)
         title = "  /" + text if text else ""
-        self.query_one("#commits-title", InfoLine).show(
-            [(" COMMITS", "muted*"), (title, "accent*", "find")]
-        )
+        self.tell("commits-title", [(" COMMITS", "muted*"), (title, "accent*", "find")])
         self._show_nothing()
         self.show_place()
 
@@ -120,12 +116,18 @@ class CommitView(CommitWork):
         self.pane.display = not placard.display
         if self.found is not None and not self.found.commits and not self.looking:
             lines = ["What it commits in its machine is listed here, for you to read."]
-            placard.say("It made no new commits", lines, [("r", "look again"), ("q", "back")])
+            placard.say(
+                "It made no new commits", lines, self._keys(("r", "look again"), ("q", "back"))
+            )
         elif self.shown and self.shown == self.wanted:
             lines = ["It is empty, or a merge that changes nothing of its own."]
-            placard.say("No file changed", lines, [(". ,", "next commit"), ("q", "back")])
+            placard.say("No file changed", lines, self._keys((".", "next commit"), ("q", "back")))
         elif placard.display:
             placard.say("Reading its commits")
+
+    def _keys(self, *keys: tuple[str, str]) -> list[tuple[str, str]]:
+        """Return keys and what they do, with the user's own."""
+        return [(self.own_keys.get(key, key), what) for key, what in keys]
 
     def show_change(self) -> None:
         """Show what the wanted commit changed, once it is there."""
@@ -163,7 +165,8 @@ class CommitView(CommitWork):
         self.files.set_items([replace(row, decision="", total=0) for row in rows])
         self.files.empty = "it changed no file" if self.shown else ""
         total = total_of(self.ordered, self.glyphs) if self.ordered else ""
-        self.query_one("#files-title", InfoLine).show(
+        self.tell(
+            "files-title",
             [(" FILES", "muted*"), (f"  {total}", "muted")],
             [(f"{self.order} ", "muted", "sort_files")],
         )
@@ -203,15 +206,12 @@ class CommitView(CommitWork):
         wide = self.size.width >= WORDS_FROM
         branch = self.shown.removeprefix("branch ") if self.shown not in self.by_id else ""
         commit = self.by_id.get(self.shown)
-        self._line("head", head_facts(self.info, self.found, self.glyphs, looking=self.looking))
-        self._line("commit", commit_facts(commit, branch, self.change, self.glyphs))
-        self._line("file", file_line(self.file, self.glyphs))
+        self.tell("head", *head_facts(self.info, self.found, self.glyphs, looking=self.looking))
+        self.tell("commit", *commit_facts(commit, branch, self.change, self.glyphs))
+        self.tell("file", *file_line(self.file, self.glyphs))
         count = 0 if self.file is None else self.pane.unit_count
         at = self.pane.current_unit if count else None
-        self._line("unit", unit_line(at, count, words=wide))
-
-    def _line(self, name: str, facts: tuple[list[Fact], list[Fact]]) -> None:
-        self.query_one(f"#{name}", InfoLine).show(*facts)
+        self.tell("unit", *unit_line(at, count, words=wide))
 
     def on_resize(self, event: events.Resize) -> None:
         """Show as many words as there is room for."""

@@ -14,6 +14,8 @@ from app.ui.dialogs import LOW
 from app.ui.keys import key_groups
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from textual.app import ComposeResult
     from textual.screen import Screen
 
@@ -34,16 +36,23 @@ class HelpScreen(ModalScreen[None]):
         Binding("k,up", "scroll(-1)", "up", show=False, id="help.up"),
     ]
 
-    def __init__(self, below: type[Screen[object]], glyphs: Glyphs, prefix: str) -> None:
-        """`prefix`: how the user's own prefix is written."""
+    def __init__(
+        self,
+        below: type[Screen[object]],
+        glyphs: Glyphs,
+        prefix: str,
+        keys: Mapping[str, str] | None = None,
+    ) -> None:
+        """`prefix`: how the user's own prefix is written; `keys`: those that the user moved."""
         super().__init__()
+        self.keys = keys or {}
         self.prefix = prefix
         self.below = below
         self.glyphs = glyphs
 
     def compose(self) -> ComposeResult:
         """Yield the groups, and what the signs mean."""
-        groups = key_groups(self.prefix)
+        groups = key_groups(self.prefix, self.keys)
         firsts = {"ReviewScreen": "Review", "EgressScreen": "Egress", "CommitScreen": "Commits"}
         first = firsts.get(self.below.__name__, "Fleet")
         ordered = sorted(groups, key=lambda group: group.title != first)

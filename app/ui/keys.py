@@ -6,18 +6,19 @@ Run as a program it prints the page: `python -m app.ui.keys > docs/guide/keys.md
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, cast
 
 from textual.binding import Binding
 
 from app.prefix import DEFAULT
 from app.ui.egress_asks import KEYS
-from app.ui.work_screen import ANSWER_KEY, key_name
+from app.ui.own_keys import moved
+from app.ui.work_screen import ANSWER_KEY, PREFIX_ID, key_name
 from widgets.copy_keys import COPY_KEYS, MOUSE_GESTURES, PREFIX_KEYS, SEARCH_KEYS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from textual.binding import BindingType
     from textual.dom import DOMNode
@@ -37,6 +38,10 @@ and then any key of the fleet screen (`ctrl+g` twice sends it once), `alt+1` to 
 `ctrl+g` and then `e` answers what an agent wants to reach, on every screen and in every dialog.
 A screen that is attached elsewhere is only watched; `ctrl+g` and then `enter` takes it over.
 How panes, copy mode and the mouse work stands in [live terminals](terminals.md).
+
+A key with a name can be another one: `ui: {keys: {review.accept: y, review.copy: Y}}` in your
+`config.yaml`; the key line, the help and what the screens say then name yours. A project's
+`.cloche.yaml` cannot do that.
 """
 
 
@@ -46,6 +51,8 @@ class KeyRow:
 
     keys: tuple[str, ...]
     what: str
+    name: str = ""
+    """What the user calls it to move it; empty where it stays."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,13 +83,20 @@ ASKING_KEYS = (
 )
 
 
-def rows_of(bindings: Iterable[BindingType]) -> tuple[KeyRow, ...]:
+def rows_of(
+    bindings: Iterable[BindingType], keys: Mapping[str, str] | None = None
+) -> tuple[KeyRow, ...]:
     """Return the rows of some bindings; keys of the same action and words share one."""
     found: dict[tuple[str, str], list[str]] = {}
+    names: dict[tuple[str, str], str] = {}
     for binding in Binding.make_bindings(bindings):
-        what = binding.tooltip or binding.description
-        found.setdefault((binding.action, what), []).append(key_name(binding.key))
-    rows = [KeyRow(tuple(keys), what) for (_, what), keys in found.items()]
+        own = moved(binding, keys or {})
+        place = (own.action, own.tooltip or own.description)
+        shown = found.setdefault(place, [])
+        if key_name(own.key) not in shown:
+            shown.append(key_name(own.key))
+        names.setdefault(place, "" if own.id in (None, PREFIX_ID) else own.id)
+    rows = [KeyRow(tuple(keys), what, names[a, what]) for (a, what), keys in found.items()]
     return tuple(_joined(rows))
 
 
@@ -99,8 +113,8 @@ def bindings_of(cls: type[DOMNode]) -> list[BindingType]:
     return cast("list[BindingType]", cls.__dict__.get("BINDINGS", []))
 
 
-def key_groups(prefix: str = DEFAULT) -> tuple[KeyGroup, ...]:
-    """Return every group, in the order in which people meet them, with the user's own prefix."""
+def _places() -> tuple[tuple[str, type[DOMNode]], ...]:
+    """Return where keys are, in the order in which people meet them."""
     from app.ui.commit_screen import CommitScreen
     from app.ui.conflict_dialog import ConflictDialog
     from app.ui.dialogs import MergedDialog, MergeDialog, NewSessionDialog
@@ -118,7 +132,7 @@ def key_groups(prefix: str = DEFAULT) -> tuple[KeyGroup, ...]:
     from widgets.line_list import LineList
     from widgets.log_table import LogTable
 
-    places: tuple[tuple[str, type[DOMNode]], ...] = (
+    return (
         ("Everywhere", WorkScreen),
         ("Fleet", FleetScreen),
         ("Review", ReviewScreen),
@@ -138,7 +152,43 @@ def key_groups(prefix: str = DEFAULT) -> tuple[KeyGroup, ...]:
         ("After a merge", MergedDialog),
         ("Details of an error", ErrorDialog),
     )
-    groups = [KeyGroup(title, rows_of(bindings_of(cls))) for title, cls in places]
+
+
+def _stays(cls: type[DOMNode]) -> bool:
+    """Tell whether keys are answers in a dialog, or those of a line to type in."""
+    from textual.screen import ModalScreen
+
+    from widgets.line_bar import LineBar
+
+    return issubclass(cls, ModalScreen | LineBar)
+
+
+def movable_places() -> tuple[tuple[str, list[BindingType]], ...]:
+    """Return the places whose keys the user may move; those of a screen with those of all."""
+    from app.ui.work_screen import WorkScreen
+
+    shared = [
+        binding
+        for binding in Binding.make_bindings(bindings_of(WorkScreen))
+        if binding.id != PREFIX_ID  # it has a setting of its own
+    ]
+    return tuple(
+        (title, [*bindings_of(cls), *(shared if issubclass(cls, WorkScreen) else ())])
+        for title, cls in _places()
+        if not _stays(cls) and cls is not WorkScreen
+    )
+
+
+def _rows_at(cls: type[DOMNode], keys: Mapping[str, str] | None) -> tuple[KeyRow, ...]:
+    rows = rows_of(bindings_of(cls), keys)
+    return tuple(replace(row, name="") for row in rows) if _stays(cls) else rows
+
+
+def key_groups(
+    prefix: str = DEFAULT, keys: Mapping[str, str] | None = None
+) -> tuple[KeyGroup, ...]:
+    """Return every group, with the user's own prefix and the `keys` that the user moved."""
+    groups = [KeyGroup(title, _rows_at(cls, keys)) for title, cls in _places()]
     everywhere = KeyGroup(groups[0].title, (*groups[0].rows, ANSWERING))
     ordered = (everywhere, asking_group(), groups[1], *terminal_groups(), *groups[2:])
     return tuple(_with_prefix(group, prefix) for group in ordered)
@@ -146,7 +196,7 @@ def key_groups(prefix: str = DEFAULT) -> tuple[KeyGroup, ...]:
 
 def _with_prefix(group: KeyGroup, prefix: str) -> KeyGroup:
     rows = tuple(
-        KeyRow(tuple(key.replace(DEFAULT, prefix) for key in row.keys), row.what)
+        replace(row, keys=tuple(key.replace(DEFAULT, prefix) for key in row.keys))
         for row in group.rows
     )
     return KeyGroup(group.title.replace(DEFAULT, prefix), rows)
@@ -179,10 +229,14 @@ def keys_page() -> str:
     """Return the page of the guide."""
     parts = [INTRODUCTION]
     for group in key_groups():
-        lines = [f"## {group.title}", "", "| key | what it does |", "|---|---|"]
+        named = any(row.name for row in group.rows)
+        lines = [f"## {group.title}", ""]
+        lines += ["| key | what it does | name |", "|---|---|---|"] if named else []
+        lines += [] if named else ["| key | what it does |", "|---|---|"]
         for row in group.rows:
             keys = " ".join(f"`{key}`" for key in row.keys)
-            lines.append(f"| {keys} | {row.what} |")
+            name = f" `{row.name}` |" if row.name else " |" if named else ""
+            lines.append(f"| {keys} | {row.what} |{name}")
         parts.append("\n".join(lines) + "\n")
     return "\n".join(parts)
 

@@ -53,6 +53,7 @@ def run_workstation(workspace: Path, *, paths: Paths | None = None) -> int:
         prefix=ui.prefix,
         direct_keys=ui.direct_keys,
         outside=Outside(ui.open_with),
+        keys=ui.keys,
     )
     return run_app(app)
 

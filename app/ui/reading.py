@@ -15,11 +15,14 @@ from widgets.info_line import InfoLine
 from widgets.line_bar import LineBar
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from textual import events
 
     from app.services.documents import LoadedFile
     from themes.glyphs import Glyphs
     from widgets.diff_model import Layout, Side
+    from widgets.info_line import Fact
 
 SIDES: tuple[Side, Side] = ("new", "old")
 """The order in which the sides of a file are coloured."""
@@ -62,6 +65,11 @@ class ReadingScreen(WorkScreen):
         self.kept[loaded.key] = loaded
         while len(self.kept) > KEPT_FILES:
             del self.kept[next(iter(self.kept))]
+
+    def tell(self, name: str, left: Sequence[Fact], right: Sequence[Fact] = ()) -> None:
+        """Show a line of facts, with the user's own keys in it."""
+        line = self.query_one(f"#{name}", InfoLine)
+        line.show([self.own_fact(fact) for fact in left], [self.own_fact(fact) for fact in right])
 
     def show_place(self) -> None:
         """Say which file and which hunk the cursor is on."""

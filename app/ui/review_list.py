@@ -11,7 +11,6 @@ from app.ui.messages import TaskFailed
 from app.ui.review_tree import ALL, FILE_ORDERS, FILTERS, Shape, passes
 from app.ui.review_work import ReviewWork
 from widgets.file_list import FileList
-from widgets.info_line import InfoLine
 from widgets.line_bar import LineBar
 
 if TYPE_CHECKING:
@@ -54,7 +53,7 @@ class ReviewList(ReviewWork):
         self.files.empty = "no file is so" if self.shown_files else ""
         shape = Shape(self.order, self.closed, self.conflicts)
         self.files.set_items(self.kept_rows.rows(listed, shape))
-        self.query_one("#files-title", InfoLine).show(*self._title(len(listed)))
+        self.tell("files-title", *self._title(len(listed)))
         if self.files.current_key is None and self.path:
             self.files.select(self.path)
 

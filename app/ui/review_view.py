@@ -22,7 +22,6 @@ from app.ui.review_lines import file_facts, head_facts, unit_facts
 from app.ui.review_list import ReviewList
 from app.wire_text import text_path
 from snapshot.safe_text import safe_name
-from widgets.info_line import InfoLine
 from widgets.placard import Placard
 
 if TYPE_CHECKING:
@@ -36,6 +35,10 @@ if TYPE_CHECKING:
 
 WORDS_FROM = 100
 """Width from which on the signs of the first line have words beside them."""
+
+
+NOTHING_KEYS = (("r", "look again"), ("q", "back"))
+"""What can be done where nothing changed."""
 
 
 class ReviewView(ReviewList):
@@ -123,7 +126,7 @@ class ReviewView(ReviewList):
         """Say why the keeper did not take a decision."""
         self.taken -= message.units
         self.stale.set()
-        self.say(message.text, message.hint or "R fetches what the agent changed since", "error")
+        self.say(message.text, message.hint or "r fetches what the agent changed since", "error")
 
     @on(TaskFailed)
     def say_failure(self, message: TaskFailed) -> None:
@@ -151,7 +154,7 @@ class ReviewView(ReviewList):
             pending=news(self.changes, self.pending),
             words=self.size.width >= WORDS_FROM,
         )
-        self.query_one("#head", InfoLine).show(left, right)
+        self.tell("head", left, right)
 
     def show_merged_state(self) -> None:
         """Show numbers and marks again."""
@@ -176,7 +179,7 @@ class ReviewView(ReviewList):
         self.pane.display = not nothing
         if nothing:
             lines = ["When the agent changes a file, it is listed here."]
-            keys = [("R", "look again"), ("q", "back")]
+            keys = [(self.own_keys.get(key, key), what) for key, what in NOTHING_KEYS]
             self.query_one("#empty", Placard).say("It changed nothing yet", lines, keys)
         elif self.focused is None:
             self.set_focus(self.pane)
@@ -198,14 +201,14 @@ class ReviewView(ReviewList):
             conflict=self.path in self.conflicts,
             no_space=self.pane.no_space,
         )
-        self.query_one("#file", InfoLine).show(left, right)
+        self.tell("file", left, right)
         at = self.pane.current_unit
         chosen = sum(max(1, len(lines.changes)) for lines in self.pane.chosen())
         left, right = unit_facts(self.units, self.unit_index(), at, self.glyphs, chosen)
         remark = self.pane.remark_at(self.pane.cursor)
         if remark:
             left = [*left, (f"  {self.glyphs.comment} {remark}", "accent")]
-        self.query_one("#unit", InfoLine).show(left, right)
+        self.tell("unit", left, right)
 
     def open_file(self, path: str, unit: int | None = None) -> None:
         """Show a file, with the cursor on one of its units."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import events, on
 from textual.binding import Binding, BindingType
 
 from app.ui.fleet_facts import top_bar_value
+from app.ui.own_keys import moved, shown_keys, with_own_key, with_own_keys
 from app.ui.speaking import SpeakingScreen
 from widgets.key_bar import Hint, KeyBar
 from widgets.line_bar import LineBar
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
 
     from app.protocol import SessionInfo
     from themes.glyphs import Glyphs
+    from widgets.info_line import Fact
+    from widgets.notice import Level
 
 PREFIX_ID = "app.prefix"
 """The binding whose key the user may choose; what stands there is the usual one."""
@@ -128,9 +132,42 @@ class WorkScreen(SpeakingScreen):
             if not issubclass(cls, WorkScreen):
                 break
             for binding in Binding.make_bindings(cls.__dict__.get("BINDINGS", ())):
-                key = self.cloche.prefix if binding.id == PREFIX_ID else binding.key
-                found.setdefault(key, binding)
+                own = moved(binding, self.cloche.keys)
+                key = self.cloche.prefix if binding.id == PREFIX_ID else own.key
+                found.setdefault(key, own)
         return found
+
+    @cached_property
+    def own_keys(self) -> dict[str, str]:
+        """How the keys that the user moved are written: usual ones -> the user's own."""
+        return shown_keys(self._usual, self.cloche.keys, key_name)
+
+    @cached_property
+    def _usual(self) -> list[Binding]:
+        """The bindings of this screen as they are before the user moves any."""
+        classes = [cls for cls in type(self).__mro__ if issubclass(cls, WorkScreen)]
+        tables = [Binding.make_bindings(cls.__dict__.get("BINDINGS", ())) for cls in classes]
+        return [binding for table in tables for binding in table]
+
+    def own_fact(self, fact: Fact) -> Fact:
+        """Return a fact that can be clicked with the user's own key for what the click does."""
+        if len(fact) < 3 or not self.own_keys:
+            return fact
+        usual = {binding.action: key_name(binding.key) for binding in self._usual}.get(fact[2], "")
+        return (with_own_key(fact[0], usual, self.own_keys.get(usual, usual)), *fact[1:])
+
+    def say(
+        self,
+        text: str,
+        hint: str = "",
+        level: Level = "info",
+        *,
+        whole: bool = False,
+        of_agent: bool = False,
+    ) -> None:
+        """Say a sentence, with the user's own keys in its hint."""
+        own = with_own_keys(hint, self.own_keys)
+        super().say(text, own, level, whole=whole, of_agent=of_agent)
 
     def hints(self) -> list[Hint]:
         """Return the shown keys, those of one action joined, in the order of their rank."""
