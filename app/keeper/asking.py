@@ -55,6 +55,8 @@ class Asked(NamedTuple):
     marks: list[Mark]
     held: list[Skipped]
     """Paths that a pattern met and left undecided for their risk."""
+    noted: list[Skipped]
+    """Paths that were to be accepted and cannot be merged, and why."""
 
 
 class Asking:
@@ -72,20 +74,24 @@ class Asking:
         """
         marks: list[Mark] = []
         held: dict[str, None] = {}
+        noted: dict[str, str] = {}
         if request.accept_safe:
             marks += self._safe()
         for text in request.accept:
             found = self._matches(text)
-            left = [] if found.by_name else list(filter(self._held, found.paths))
-            held |= dict.fromkeys(left)
+            left = {} if found.by_name else dict.fromkeys(filter(self._held, found.paths))
+            held |= left
             marks += self._whole((name for name in found.paths if name not in left), "accepted")
+            notes = {name: self._generation.files[name].note for name in found.paths}
+            noted |= {name: note for name, note in notes.items() if note}
         for hunk in request.hunks:
             marks += self._hunk(hunk)
         for text in request.reject:
             marks += self._whole(self._matches(text).paths, "rejected")
         final = {(mark.path, mark.unit): mark for mark in marks}
         kept = without_edited(final.values(), self._log)
-        return Asked(kept, self._undecided(held, Overlay(self._log, kept)))
+        undecided = self._undecided(held, Overlay(self._log, kept))
+        return Asked(kept, undecided, [Skipped(name, note) for name, note in noted.items()])
 
     def _safe(self) -> Iterable[Mark]:
         for name, file in self._generation.files.items():

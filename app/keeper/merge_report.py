@@ -18,20 +18,21 @@ def report_of(
     done: MergeOutcome | MergePlan,
     still_open: int,
     held: Iterable[Skipped] = (),
+    noted: Iterable[Skipped] = (),
     *,
     dry_run: bool = False,
 ) -> MergeReport:
     """Return the report of a merge, or with `dry_run` of a plan of one.
 
     `still_open`: how many hunks and aspects wait for a decision after it; `held`: what its
-    patterns left out.
+    patterns left out; `noted`: what was to be accepted and cannot be merged.
     """
     why = _skipped(done.conflicts)
     return MergeReport(
         merge,
         _texts(done.written),
         tuple(dict.fromkeys(one.path for one in why)),
-        _skipped(done.skipped),
+        (*_skipped(done.skipped), *noted),
         dry_run,
         _told(done.notices),
         why,

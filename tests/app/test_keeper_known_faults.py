@@ -190,8 +190,10 @@ async def test_a_new_nested_repository_is_one_entry_and_its_git_never_opened(ben
     }
     assert not [path for path in bench.guest.fetched if b".git" in path]
     before = tree_of(bench.workspace)
-    report = bench.desk.merge(MergeRequest(accept=("*",), dry_run=False))
-    assert (report.written, report.conflicts) == ((), ())
+    for text in ("*", "lib"):
+        report = bench.desk.merge(MergeRequest(accept=(text,)))
+        assert (report.written, report.conflicts, report.held) == ((), (), ())
+        assert (report.skipped[0].path, report.skipped[0].reason) == ("lib", found["lib"].note)
     assert tree_of(bench.workspace) == before
     bench.guest.entries.pop(b"tree/.git")  # it becomes an ordinary folder: so do its files
     await bench.take()
