@@ -192,7 +192,7 @@ class CommitScreen(CommitView):
     def action_look(self) -> None:
         """Read what is known, and have the agent's machine look for more."""
         runs = self.info is not None and self.info.state == "running"
-        self.looking = runs
+        self.looking, self.through = runs, False
         self.look(fresh=runs)
         self.show_commits()
 

@@ -52,6 +52,8 @@ class CommitView(CommitWork):
     def take_commits(self, message: CommitsArrived) -> None:
         """List the commits; the cursor stays on its own."""
         self.found = message.found
+        known = self.by_id  # a commit never changes, a branch may have grown
+        self.changes = {key: one for key, one in self.changes.items() if key in known}
         self.show_commits()
         if self.wanted not in {row.key for row in self.commits.items}:
             self.wanted = self.commits.current_key or ""
@@ -60,7 +62,7 @@ class CommitView(CommitWork):
     @on(LookEnded)
     def end_look(self) -> None:
         """Say that this is all."""
-        self.looking = False
+        self.looking, self.through = False, True
         self.show_commits()
 
     @on(CommitChangeArrived)
@@ -122,6 +124,10 @@ class CommitView(CommitWork):
         elif self.shown and self.shown == self.wanted:
             lines = ["It is empty, or a merge that changes nothing of its own."]
             placard.say("No file changed", lines, self._keys((".", "next commit"), ("q", "back")))
+        elif self.found is None and self.through:
+            lines = ["The line below says why."]
+            keys = self._keys(("r", "look again"), ("q", "back"))
+            placard.say("Its commits cannot be read", lines, keys, tone="$error")
         elif placard.display:
             placard.say("Reading its commits")
 
@@ -149,8 +155,8 @@ class CommitView(CommitWork):
     def _put(self, key: str, change: CommitChange) -> None:
         """Show the files of a change, and the first of them or the one that showed before."""
         if key != self.shown:
-            self.shown, self.change = key, change
             self.closed = frozenset()
+        self.shown, self.change = key, change
         self.ordered = self.kept_rows.ordered(change.files, self.order)
         self.show_files()
         paths = [file.path for file in self.ordered]

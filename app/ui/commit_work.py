@@ -39,6 +39,8 @@ class CommitWork(ReadingScreen):
         self.info = info
         self.found: FoundCommits | None = None
         self.looking = False
+        self.through = False
+        """The last look has ended, well or not."""
         self.wanted = ""
         """The commit or branch under the cursor of the list."""
         self.shown = ""

@@ -83,6 +83,7 @@ class ReviewFound(ReviewConflicts):
         super().show_file(loaded)
         place = self.found.places[self.place_at] if self.going_to_place else None
         if place is None or place.path != loaded.path:
+            self.going_to_place &= place is not None and place.path == self.path
             return
         self.going_to_place = False
         self.pane.set_find(self.found_text)

@@ -217,6 +217,28 @@ async def test_no_commits_are_an_empty_page_with_what_to_do() -> None:
         assert review.app.screen is review.screen
 
 
+async def test_commits_that_cannot_be_read_are_told_with_what_to_do(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def refuse(**_: bool) -> CommitList:
+        raise AppError("bundle-refused", "The agent's commits are refused: no.", "cloche changes")
+
+    async for review in opened_review():
+        monkeypatch.setattr(review.keeper, "commits", refuse)
+        await review.keys("L")
+        await settle(review.pilot)
+        text = screen_text(review.pilot)
+        assert "Its commits cannot be read" in text
+        assert "The agent's commits are refused" in text
+
+
+async def test_a_branch_that_grew_is_read_anew(commits: Commits) -> None:
+    await commits.show("branch main")
+    commits.keeper.commit_files[TRAP, True] = commits.keeper.commit_files[FIRST, False]
+    await commits.keys("r")
+    await until(commits.pilot, lambda: len(commits.screen.ordered) == 1)
+
+
 async def test_narrow_screens_show_lists_or_diff() -> None:
     async for commits in opened(NARROW):
         side, main = commits.screen.query_one("#side"), commits.screen.query_one("#main")

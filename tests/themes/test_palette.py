@@ -57,6 +57,24 @@ def test_code_is_readable_on_changed_lines(palette: Palette) -> None:
         assert contrast(tokens[f"diff-{side}-mark-foreground"], mark) >= READABLE
         for token in syntax:
             assert contrast(tokens[token], tokens[f"diff-{side}-soft"]) >= 4, (token, side)
+    for ground in ("background", "diff-gap"):
+        for token in syntax:
+            assert contrast(tokens[token], tokens[ground]) >= 4, (token, ground)
+    assert contrast(tokens["diff-find-foreground"], tokens["diff-find"]) >= READABLE
+    assert contrast(tokens["diff-number"], tokens["background"]) >= 3
+
+
+def test_the_signs_of_the_terminals_own_colours_differ_from_their_grounds() -> None:
+    tokens: dict[str, str] = builtin_palettes()["cloche-ansi"].tokens()
+    for text, ground in (
+        ("diff-added-mark-foreground", "diff-added-mark"),
+        ("diff-removed-mark-foreground", "diff-removed-mark"),
+        ("diff-find-foreground", "diff-find"),
+        ("foreground", "selection"),
+    ):
+        assert tokens[text] != tokens[ground]
+    syntax = {value for token, value in tokens.items() if token.startswith("syntax-")}
+    assert not syntax & {"ansi_black", "ansi_white", "ansi_bright_white"}  # one of two grounds
 
 
 def contrast(one: str, other: str) -> float:
