@@ -52,6 +52,7 @@ class Commits:
     def __init__(self, record: SessionRecord, folder: Path) -> None:
         self._record = record
         self._folder = folder
+        self._look_turn = asyncio.Lock()
         self._turn = asyncio.Lock()
         self._changes = CommitChanges(folder / QUARANTINE, self._user)
 
@@ -64,10 +65,11 @@ class Commits:
 
         Raises the errors of `snapshot` (BundleRefused), AppError `no-commits`, LinkLost.
         """
-        async with self._turn:
+        async with self._look_turn:
             user = await in_thread(self._user)
             data = await self._bundle(links, user)
-            return await in_thread(partial(self._take, data, user))
+            async with self._turn:  # the guest's git may take minutes; reading goes on meanwhile
+                return await in_thread(partial(self._take, data, user))
 
     async def publish(self) -> CommitList:
         """Write what the last look found as refs of the user's repository."""
