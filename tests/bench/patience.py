@@ -1,13 +1,13 @@
 """How long clients wait for a connection that is held, and what they do then.
 
-`python -m tests.bench.patience --json [--bound SECONDS]`; as root, or where user namespaces are
-allowed. Real clients run in a network namespace whose only way out is the gateway, which answers
-their questions for names and holds their connections: nobody answers a SYN. The tries are read from
-the kernel's own list of sockets: `tries` are the seconds after a client's first SYN at which it
-began and gave up each connection, `ended` is when the program ended, null where it still waited or
-tried at the bound. In a second run each is answered at 0.8 of its first try, 45 s at most;
-`went_on` tells whether its request then came over that same connection. A client that is not
-installed here has null for everything.
+`python -m tests.bench.patience --json [--bound SECONDS] [--client NAME]…`; as root, or where user
+namespaces are allowed. Real clients run in a network namespace whose only way out is the gateway,
+which answers their questions for names and holds their connections: nobody answers a SYN. The tries
+are read from the kernel's own list of sockets: `tries` are the seconds after a client's first SYN
+at which it began and gave up each connection, `ended` is when the program ended, null where it
+still waited or tried at the bound. In a second run each is answered at 0.8 of its first try, 45 s
+at most; `went_on` tells whether its request then came over that same connection. A client that is
+not installed here has null for everything.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from tests.vm.egress_tap import ALLOW, site, verdict
 from vm.egress.kinds import GATEWAY, Limits
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from tests.vm.egress_tap import Site
     from vm.egress.kinds import Verdict
@@ -72,15 +72,44 @@ CLIENTS: Final[Mapping[str, tuple[str, ...]]] = {
     "node-fetch": ("node", "-e", "await fetch('URL')", "--input-type=module"),
     "python-urllib": (PYTHON, "-c", "import urllib.request as r; r.urlopen('URL')"),
     "python-requests": (PYTHON, "-c", "import requests; requests.get('URL')"),
+    "go-mod": ("go", "mod", "download", "it.example/it@v1.0.0"),
+    "go-http": ("go", "URL"),
 }
+"""`go-http` is a program that `go` builds first: see GO_HTTP."""
+GO_HTTP: Final = """package main
+
+import (
+	"net/http"
+	"os"
+)
+
+func main() {
+	if _, err := http.Get(os.Args[1]); err != nil {
+		os.Exit(1)
+	}
+}
+"""
+GO_BUILD_S: Final = 600.0
 ENVIRONMENT: Final = {
     "LC_ALL": "C.UTF-8",
     "PIP_DISABLE_PIP_VERSION_CHECK": "1",
     "GIT_TERMINAL_PROMPT": "0",
     "GIT_CONFIG_NOSYSTEM": "1",
     "NPM_CONFIG_UPDATE_NOTIFIER": "false",
+    "GOSUMDB": "off",
+    "GOTOOLCHAIN": "local",
 }
 IN_NAMESPACE: Final = 'mount --bind "$1" /etc/resolv.conf && shift && exec "$@"'
+
+
+@dataclass(frozen=True)
+class Tools:
+    """What is measured, and with what."""
+
+    wanted: frozenset[str]
+    """No other clients; empty: all."""
+    go_http: str
+    """The program that was built; empty without Go."""
 
 
 @dataclass
@@ -90,6 +119,7 @@ class Waiting:
     name: str
     argv: tuple[str, ...]
     host: str
+    env: dict[str, str]
     tries: dict[int, list[float]] = field(default_factory=lambda: dict[int, list[float]]())
     """By the number of its own port: when it was seen first and last."""
     ended: float | None = None
@@ -113,9 +143,10 @@ class Waiting:
         return bool(self.requests) and all(self.requests[0] <= at for at in second)
 
 
-def installed() -> list[str]:
-    """Return the clients that are here."""
+def installed(wanted: Collection[str]) -> list[str]:
+    """Return the clients that are here; `wanted`: no others, unless it is empty."""
     found = [name for name, argv in CLIENTS.items() if shutil.which(argv[0])]
+    found = [name for name in found if not wanted or name in wanted]
     lacks = {"pip": "pip", "python-requests": "requests"}
     for name, module in lacks.items():
         look = [PYTHON, "-c", f"import {module}"]
@@ -124,14 +155,24 @@ def installed() -> list[str]:
     return found
 
 
-def clients(port: int) -> list[Waiting]:
+def build_go(folder: Path) -> str:
+    """Build the program that asks with Go's own HTTP client; return its path."""
+    (folder / "ask.go").write_text(GO_HTTP)
+    env = {**os.environ, **ENVIRONMENT, "GOFLAGS": "-mod=mod", "CGO_ENABLED": "0"}
+    argv = ["go", "build", "-o", "ask", "ask.go"]
+    subprocess.run(argv, cwd=folder, env=env, check=True, timeout=GO_BUILD_S)
+    return str(folder / "ask")
+
+
+def clients(port: int, tools: Tools) -> list[Waiting]:
     """Return the clients, each with a host of its own."""
     made: list[Waiting] = []
-    for name in installed():
+    for name in installed(tools.wanted):
         host = f"{name}.example"
         url = f"http://{host}:{port}/it"
         argv = tuple(word.replace("URL", url).replace("HOST", host) for word in CLIENTS[name])
-        made.append(Waiting(name, argv, host))
+        argv = (tools.go_http, *argv[1:]) if name == "go-http" else argv
+        made.append(Waiting(name, argv, host, env={"GOPROXY": url}))
     return made
 
 
@@ -151,7 +192,7 @@ async def run(one: Waiting, site_: Site, folder: Path) -> None:
         stdout=asyncio.subprocess.DEVNULL,
         stderr=asyncio.subprocess.DEVNULL,
         cwd=home,
-        env={**ENVIRONMENT, "PATH": os.environ["PATH"], "HOME": str(home)},
+        env={**ENVIRONMENT, **one.env, "PATH": os.environ["PATH"], "HOME": str(home)},
         start_new_session=True,
     )
     try:
@@ -207,7 +248,7 @@ async def _answer(answered: asyncio.Future[Verdict], after: float) -> None:
         answered.set_result(ALLOW)
 
 
-async def round_of(bound: float, answers: Mapping[str, float]) -> list[Waiting]:
+async def round_of(bound: float, answers: Mapping[str, float], tools: Tools) -> list[Waiting]:
     """Run all clients side by side; `answers` say after how many seconds each gets one."""
     async with site(Limits(ask_s=bound + 60)) as site_:
         found: list[Waiting] = []
@@ -222,7 +263,7 @@ async def round_of(bound: float, answers: Mapping[str, float]) -> list[Waiting]:
             )
             await writer.drain()
 
-        found += clients(await site_.serve(serve))
+        found += clients(await site_.serve(serve), tools)
         for one in found:
             site_.judge.verdicts[one.host] = verdict(action="ask")
             one.answer_at = answers.get(one.name)
@@ -258,12 +299,12 @@ def row(one: Waiting, again: Waiting | None) -> dict[str, object]:
     }
 
 
-async def measure(bound: float) -> dict[str, object]:
+async def measure(bound: float, tools: Tools) -> dict[str, object]:
     """Measure all clients twice: without an answer, and with one in time."""
-    held = await round_of(bound, {})
+    held = await round_of(bound, {}, tools)
     waits = {one.name: one.spans()[0][1] for one in held if one.tries}
     times = {name: round(min(ANSWER_MOST_S, ANSWER_AT * waits[name]), 1) for name in waits}
-    answered = {one.name: one for one in await round_of(ANSWER_MOST_S + 45, times)}
+    answered = {one.name: one for one in await round_of(ANSWER_MOST_S + 45, times, tools)}
     rows = {one.name: row(one, answered.get(one.name)) for one in held}
     return {"bound_s": bound, **{name: rows.get(name) for name in CLIENTS}}
 
@@ -273,7 +314,12 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--json", action="store_true", help="the output is JSON in any case")
     parser.add_argument("--bound", type=float, default=BOUND_S)
-    publish(asyncio.run(measure(parser.parse_args().bound)))
+    parser.add_argument("--client", action="append", default=[], choices=CLIENTS)
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name:
+        go_http = build_go(Path(name)) if "go-http" in installed(given.client) else ""
+        tools = Tools(frozenset(given.client), go_http)
+        publish(asyncio.run(measure(given.bound, tools)))
 
 
 if __name__ == "__main__":

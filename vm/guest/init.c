@@ -39,6 +39,11 @@ static void make_cgroups(void) {
     /* a fork bomb must leave room for what watches it; a kernel without the controller cannot */
     if (write_text(CGROUP "cgroup.subtree_control", "+pids"))
         write_text(CGROUP "agent/pids.max", "8192");
+    /* whatever the agent computes, a key that is typed has its turn at once */
+    if (write_text(CGROUP "cgroup.subtree_control", "+cpu")) {
+        write_text(CGROUP "link/cpu.weight", "10000");
+        write_text(CGROUP "keep/cpu.weight", "10000");
+    }
 }
 
 static void raise_loopback(void) {
