@@ -16,12 +16,14 @@ import dns.message
 
 from tests.vm.test_egress_dns import Server
 from tests.vm.test_egress_gateway import SEEDS, Bench, mended, question, tcp_frame
+from tests.vm.test_egress_ipv6 import packet as six_packet
+from tests.vm.test_egress_ipv6 import solicitation
 from tests.vm.test_egress_sniff import GET, HELLO, HIDDEN, UPGRADE, made_hello, real_hello, records
-from vm.egress import frames
+from vm.egress import frames, ipv6
 from vm.egress.dns_answers import NoAnswer
 from vm.egress.frames import ACK, FIN, RST, BadFrame
 from vm.egress.inspect import Http, Tls, names_host
-from vm.egress.kinds import Limits, Refused
+from vm.egress.kinds import GUEST, Limits, Refused
 from vm.egress.link import split
 
 if TYPE_CHECKING:
@@ -38,6 +40,8 @@ FRAME_SEEDS: Final = (
     tcp_frame(b"", flags=RST, seq=2),
     tcp_frame(b"y" * 1400, flags=ACK, seq=2),
     question("evil.example"),
+    GUEST.mac + GUEST.mac + b"\x86\xdd" + six_packet(58, solicitation()),
+    GUEST.mac + GUEST.mac + b"\x86\xdd" + six_packet(6, tcp_frame()[34:]),
 )
 FRAME_WORDS: Final = (
     b"\x08\0",
@@ -98,6 +102,11 @@ def _read_frame(frame: memoryview) -> None:
     outer = frames.ethernet(frame)
     if outer.kind == frames.ARP:
         frames.arp(outer.payload)
+        return
+    if outer.kind == frames.IPV6:
+        six = ipv6.parse(outer.payload)
+        ipv6.port_of(six)
+        ipv6.is_housekeeping(six)
         return
     packet = frames.ipv4(outer.payload)
     if packet.protocol == frames.TCP:

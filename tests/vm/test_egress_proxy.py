@@ -451,3 +451,23 @@ def test_what_the_proxy_is_told_means_the_same_requests(
         else:
             break
     assert found == [body for _, body in bodies]
+
+
+async def test_the_proxys_credentials_never_come_back() -> None:
+    pair = base64.b64encode(f"me:{SECRET}".encode())
+    body = b"you said: Basic " + pair + b" that is " + SECRET.encode()
+    answer = b"HTTP/1.1 400 Bad\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body)
+    async with PlainProxy(answer) as proxy:
+        made = await plain(proxy, f"me:{SECRET}@")
+        reader, writer = await asyncio.open_connection(sock=made.socket)
+        writer.write(b"GET / HTTP/1.1\r\nHost: api.example.org\r\nMax-Forwards: 0\r\n\r\n")
+        writer.write_eof()
+        async with asyncio.timeout(WAIT_S):
+            said = await reader.read()
+        writer.close()
+    assert len(said) == len(answer)
+    assert pair not in said
+    assert "max-forwards" not in proxy.heads[0].lower()
+    absolute = Absolute(Request("a.example", 80), "Basic " + pair.decode())
+    with pytest.raises(h11.ProtocolError):
+        absolute.feed(b"trace / HTTP/1.1\r\nHost: a.example\r\n\r\n")

@@ -9,12 +9,14 @@ which the gateway has one end, so nothing is kept here but what the proxy does n
 from __future__ import annotations
 
 import asyncio
+import base64
 import contextlib
 import socket
 from typing import TYPE_CHECKING, Final
 
 import h11
 
+from vm.egress.broker.scrub import Scrubber, forms
 from vm.egress.sniff_http import MAX_HEAD, SWITCHING, asks_for_websocket
 
 if TYPE_CHECKING:
@@ -22,6 +24,10 @@ if TYPE_CHECKING:
     from vm.egress.proxy import Proxy
 
 CHUNK: Final = 65_536
+LEFT_OUT: Final = (b"proxy-authorization", b"proxy-connection", b"max-forwards")
+"""Headers of the guest's that are no business of the proxy's."""
+REPEATING: Final = (b"TRACE", b"TRACK")
+"""Methods that are answered by the request as it came, credentials included."""
 LAST_S: Final = 60.0
 """How long an answer may take on once the guest's side has ended."""
 
@@ -29,7 +35,9 @@ LAST_S: Final = 60.0
 class Absolute:
     """Says the requests of one connection again for a proxy. Pure.
 
-    It is fed only what `Requests` let pass: every request names the host.
+    It is fed only what `Requests` let pass: every request names the host. The proxy's credentials
+    are not to come back: what would have a proxy repeat the request to the guest is refused, and
+    they are taken out of its answers.
     """
 
     def __init__(self, request: Request, authorization: str) -> None:
@@ -40,6 +48,9 @@ class Absolute:
         self._upgrading = False
         self._answer = b""
         self._raw = False
+        pair = authorization.partition(" ")[2].encode()
+        plain = base64.b64decode(pair) if pair else b""
+        self._scrubber = Scrubber(forms(pair) | forms(plain)) if pair else None
 
     def feed(self, data: bytes) -> bytes:
         """Return what the proxy is told for bytes of the guest. Raises h11.ProtocolError."""
@@ -64,6 +75,8 @@ class Absolute:
         return self._reader.next_event()
 
     def _absolute(self, request: h11.Request) -> h11.Request:
+        if bytes(request.method).upper() in REPEATING:
+            raise h11.LocalProtocolError("a proxy would answer with the request itself")
         target = bytes(request.target)
         if target == b"*":
             target = self._root  # RFC 9112, 3.2.4: what the last proxy makes `*` of again
@@ -72,7 +85,7 @@ class Absolute:
         headers = [
             (bytes(name), bytes(value))
             for name, value in request.headers.raw_items()
-            if name.lower() not in (b"proxy-authorization", b"proxy-connection")
+            if name.lower() not in LEFT_OUT
         ]
         plain = [(name.lower(), value) for name, value in headers]
         self._upgrading = asks_for_websocket(bytes(request.method), plain)
@@ -85,12 +98,18 @@ class Absolute:
         if rest:
             self._reader.receive_data(rest)
 
-    def answered(self, data: bytes) -> None:
-        """Hear what the proxy says: it may agree to another protocol."""
+    def answered(self, data: bytes) -> bytes:
+        """Hear what the proxy says, which may agree to another protocol; what goes to the guest.
+
+        Nothing: it is at its end.
+        """
         if self._upgrading:
             self._answer += data[: len(SWITCHING) - len(self._answer)]
             if len(self._answer) == len(SWITCHING):
                 self._raw, self._upgrading = self._answer == SWITCHING, False
+        if self._scrubber is None:
+            return data
+        return self._scrubber.feed(data) if data else self._scrubber.finish()
 
 
 class Forwarding:
@@ -139,5 +158,5 @@ async def _down(proxy: socket.socket, guest: socket.socket, absolute: Absolute) 
     loop = asyncio.get_running_loop()
     with contextlib.suppress(OSError):
         while data := await loop.sock_recv(proxy, CHUNK):
-            absolute.answered(data)
-            await loop.sock_sendall(guest, data)
+            await loop.sock_sendall(guest, absolute.answered(data))
+        await loop.sock_sendall(guest, absolute.answered(b""))
