@@ -294,7 +294,9 @@ def _agent(document: Document, name: str, value: Any, broker: BrokerSettings) ->
     if given.get("command"):
         # A script of several lines, as in `[sh, -c, "…"]`, is a word like any other.
         words = texts(document, (*key, "command"), given["command"], one_line=False)
-        changed |= {"command": words, "install": "", "below": ""}
+        changed["command"] = words
+        if words[:1] != base.command[:1]:  # how another program comes is for the user to say
+            changed |= {"install": "", "below": ""}
     for text in ("description", "image", "install"):
         if given.get(text) is not None:
             changed[text] = _text(document, (*key, text), given[text])

@@ -124,6 +124,14 @@ def test_the_user_changes_one_setting_of_a_known_agent(tmp_path: Path) -> None:
     assert found.broker.known() == (*BUILT_IN, "lab")
 
 
+def test_another_way_to_start_a_known_program_keeps_how_it_is_installed(tmp_path: Path) -> None:
+    config(tmp_path, "agents:\n  gemini: {command: [gemini]}\n  codex: {command: [my-codex]}\n")
+    found = load_config(tmp_path).agents
+    assert (found["gemini"].command, found["gemini"].stands_on) == (("gemini",), "gemini")
+    assert found["gemini"].install == builtin()["gemini"].install
+    assert (found["codex"].install, found["codex"].stands_on) == ("", "base")
+
+
 @pytest.mark.parametrize(
     ("text", "line", "words"),
     [
