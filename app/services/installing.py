@@ -6,7 +6,9 @@ that this host's own tools are configured for, and the profile's hosts.
 
 from __future__ import annotations
 
+import shutil
 import tempfile
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -28,6 +30,9 @@ if TYPE_CHECKING:
 
 TIMEOUT_S: Final = 3600.0
 """For the machine's start and the installation; an emulated processor needs minutes."""
+
+SCRATCH: Final = ".installing-"
+"""Beginning of the name of a build's own folder in the store."""
 
 ARCHIVE: Final = "/workspace/programs.tar"
 KEPT_BYTES: Final = 4096
@@ -52,10 +57,18 @@ async def make(paths: Paths, recipe: Recipe, progress: Progress, *, force: bool)
         return build.refresh_image(paths.store, recipe.name, progress)
     below = build.build_image(paths.store, recipe=RECIPES[recipe.below], progress=progress)
     progress("installing in a machine", 0.3)
-    with tempfile.TemporaryDirectory(prefix=".installing-", dir=paths.store) as scratch:
+    sweep(paths.store)
+    with tempfile.TemporaryDirectory(prefix=SCRATCH, dir=paths.store) as scratch:
         archive = Path(scratch) / "programs.tar"
         await _install(paths, recipe, archive)
         return added.add(paths.store, recipe, below, archive, progress)
+
+
+def sweep(folder: Path) -> None:
+    """Remove what builds left that were killed: older than any that can still run."""
+    for stale in folder.glob(f"{SCRATCH}*"):
+        if time.time() - stale.stat().st_mtime > 2 * TIMEOUT_S:
+            shutil.rmtree(stale, ignore_errors=True)  # another build may do the same
 
 
 async def _install(paths: Paths, recipe: Recipe, archive: Path) -> None:
