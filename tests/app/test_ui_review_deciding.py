@@ -61,6 +61,16 @@ async def test_two_quick_presses_decide_two_hunks(review: Review) -> None:
     assert review.decisions() == ["accepted", "accepted", "open", "open"]
 
 
+async def test_a_double_press_that_rejects_files_is_taken_back_whole(review: Review) -> None:
+    await review.open(TOKENIZER)
+    await review.pilot.press("D", "D")
+    await settle(review.pilot)
+    assert review.decisions() == ["rejected"] * 4
+    await review.keys("u", "u")
+    found = {unit.decision for file in review.screen.by_path.values() for unit in file.hunks}
+    assert found == {"open"}
+
+
 async def test_after_the_last_hunk_the_next_open_file_is_shown(review: Review) -> None:
     await review.open(TOKENIZER)
     await review.keys("space", "space", "space", "space")

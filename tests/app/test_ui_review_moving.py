@@ -283,6 +283,17 @@ async def test_every_file_is_shown_printable(review: Review) -> None:
     assert "Hidden or reordering characters" in shown
 
 
+async def test_names_that_look_like_markup_are_shown_whole(review: Review) -> None:
+    for name in ("[/foo].py", "[red]x[/].py"):
+        review.keeper.files.append(FakeFile(name, b"1\n", b"2 [/bar] [@click=quit]x\n"))
+    await review.keys("r")
+    for name in ("[/foo].py", "[red]x[/].py"):
+        await review.open(name)
+        shown = screen_text(review.pilot)
+        assert name in shown
+        assert "2 [/bar] [@click=quit]x" in shown
+
+
 async def test_both_sides_get_their_colours(review: Review) -> None:
     await review.open(TOKENIZER)
     pane = review.screen.pane
