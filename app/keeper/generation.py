@@ -88,8 +88,8 @@ class Generation:
 
     def _read_base(self, changes: Sequence[Change]) -> list[Change]:
         """Bring old contents into the store, small ones first; a note says what does not fit."""
-        wanted = [change for change in changes if _is_old_file(change) and not change.note]
-        wanted.sort(key=_old_size)
+        old = [change for change in changes if _is_old_file(change)]
+        wanted = sorted((c for c in old if _old_size(c) <= MAX_OLD), key=_old_size)
         room = self._blobs.quota - self._blobs.used
         left: set[bytes] = set()
         for change in wanted:
@@ -99,7 +99,11 @@ class Generation:
         paths = [change.old_path or change.path for change in wanted if change.path not in left]
         if paths:
             self._base.ensure(paths)
-        return [replace(c, note=NO_ROOM) if c.path in left else c for c in changes]
+        return [replace(c, note=c.note or NO_ROOM) if c.path in left else c for c in changes]
+
+    def _is_read(self, change: Change) -> bool:
+        """Whether the old content is at hand; of what cannot be merged it may not be."""
+        return not (change.note and _is_old_file(change)) or self._has_base(change)
 
     def _has_base(self, change: Change) -> bool:
         return change.base is not None and self._blobs.has(change.base.digest)
@@ -111,7 +115,7 @@ class Generation:
             old_path=change.old_path or None,
             mode=_git_mode(change.agent),
             old_mode=_git_mode(change.base),
-            base="" if change.note in (LARGE, NO_ROOM) else self._digest(change.base),
+            base=self._digest(change.base) if self._is_read(change) else "",
             agent=self._digest(change.agent),
             note=change.note,
         )
