@@ -10,6 +10,8 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+import msgspec
+
 from snapshot.capture_report import (
     IMAGE,
     MANIFEST,
@@ -242,7 +244,7 @@ class _Capture:
             return
         if self._git.tracks(path):
             self._git.saw(path, found)
-            entry = replace(entry, tracked=True)
+            entry = msgspec.structs.replace(entry, tracked=True)
         self._entries.append((path, entry))
 
     def _link(self, directory: int, name: str, path: bytes) -> None:

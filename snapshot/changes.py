@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
+import msgspec
+
 from snapshot.mirror import in_git
 from snapshot.nested import Nested
 from snapshot.paths import folders_above
@@ -26,8 +28,7 @@ _GIT_CHATTER: Final = (b"index", b"logs", b"COMMIT_EDITMSG", b"FETCH_HEAD", b"in
 """What git writes without anything having happened (a mere `git status` renews the index)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(msgspec.Struct, frozen=True, gc=False):
     """One changed path; a rename is named by its new path.
 
     `base` is None for what was added, `agent` for what was deleted. A non-empty `note` says why the

@@ -15,8 +15,9 @@ import json
 import sys
 from array import array
 from bisect import bisect_left
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, cast
+
+import msgspec
 
 from snapshot.errors import StoreDamaged
 from snapshot.whole_files import whole_file
@@ -38,8 +39,7 @@ _TRACKED: Final = 0x80
 _NO_DIGEST: Final = bytes(32)
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(msgspec.Struct, frozen=True, gc=False):
     """One path of a tree.
 
     `mode` holds the permission bits alone (at most 0o777). `size` is in bytes (0 but for files),

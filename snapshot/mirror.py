@@ -11,6 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, cast
 
+import msgspec
+
 from snapshot.errors import ListingRefused
 from snapshot.listing import Listed, checked
 from snapshot.manifest import Entry
@@ -76,8 +78,7 @@ class Fetch:
     key: FileKey
 
 
-@dataclass(frozen=True, slots=True)
-class AgentEntry:
+class AgentEntry(msgspec.Struct, frozen=True, gc=False):
     """One path of the agent's tree.
 
     `entry.digest` is "" for a file whose content is not here; `note` then says why. `origin` is

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from app.errors import AppError
 from app.keeper.desk import Desk
+from app.keeper.memory_back import give_back
 from app.keeper.mirroring import Mirror
 from app.keeper.threads import in_thread
 from app.protocol import Counts
@@ -53,6 +54,7 @@ class Tree:
         desk = Desk(self._record, self._folder, base, blobs)
         self.counts = desk.take_over(mirror)
         self._mirror, self._desk = mirror, desk
+        give_back()
 
     @property
     def desk(self) -> Desk:
@@ -87,6 +89,7 @@ class Tree:
             self._behind = True
             self.counts = await in_thread(partial(desk.take_over, mirror))
             self._behind = False
+            await in_thread(give_back)
             return True
 
     async def close(self) -> None:

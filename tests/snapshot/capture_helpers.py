@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import stat
 import subprocess
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
 from blake3 import blake3
 
 from snapshot.capture import CaptureOptions, SnapshotReport, take_snapshot
@@ -130,7 +130,9 @@ def seconds_only(report: SnapshotReport) -> dict[bytes, Entry]:
     """The manifest as squashfs keeps it: whole seconds, git's rebuilt files without a time."""
 
     return {
-        path: replace(entry, mtime_ns=entry.mtime_ns // 10**9 * 10**9, tracked=False)
+        path: msgspec.structs.replace(
+            entry, mtime_ns=entry.mtime_ns // 10**9 * 10**9, tracked=False
+        )
         for path, entry in report.manifest.items()
     }
 
