@@ -109,6 +109,7 @@ async def _receive(client: Client, copy: _Copy) -> None:
             pieces, ended = await reading
             if not ended:  # the guest goes on while the client takes what it said
                 reading = loop.create_task(copy.read())
+                await asyncio.sleep(0)  # its request goes out before this piece is encrypted
             client.stdout.write(b"".join(pieces))
             await client.stdout.drain()
             if ended:
