@@ -292,13 +292,16 @@ class UndoReport(msgspec.Struct, frozen=True):
     notices: tuple[str, ...] = ()
 
 
+EventKind = Literal["session", "changes", "decisions", "merge"]
+
+
 class Event(msgspec.Struct, frozen=True):
     """Something that happened, sent to every subscriber as a JSON-RPC notification.
 
     `kind`: `session` (info changed), `changes` (a new generation), `decisions`, `merge`.
     """
 
-    kind: Literal["session", "changes", "decisions", "merge"]
+    kind: EventKind
     session: SessionInfo
 
 

@@ -105,6 +105,7 @@ class ReadOnlyBlobs(asyncssh.SFTPServer):
         """Refuse the opening of later protocol versions; version 3 is what is spoken."""
         self._refuse()
 
+    # what they refuse differs in its arguments, so each takes any
     setstat = lsetstat = fsetstat = _refuse  # type: ignore[assignment]
     remove = mkdir = rmdir = rename = posix_rename = _refuse  # type: ignore[assignment]
     readlink = symlink = link = lock = unlock = write = _refuse  # type: ignore[assignment]

@@ -10,7 +10,7 @@ from app.protocol import Event
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
-    from app.protocol import SessionInfo
+    from app.protocol import EventKind, SessionInfo
 
 
 class Events:
@@ -20,12 +20,12 @@ class Events:
         self._info = info
         self._waiting: set[_Mailbox] = set()
 
-    def tell(self, *kinds: str) -> None:
+    def tell(self, *kinds: EventKind) -> None:
         """Say that something of each kind happened."""
         info = self._info()
         for mailbox in self._waiting:
             for kind in kinds:
-                mailbox.put(Event(kind, info))  # type: ignore[arg-type]
+                mailbox.put(Event(kind, info))
 
     async def subscribe(self) -> AsyncIterator[Event]:
         """Yield events from now on, the present state first."""

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
-    from app.protocol import Event, SessionInfo
+    from app.protocol import Event, EventKind, SessionInfo
     from app.records import StateRecord
 
 log = logging.getLogger(__name__)
@@ -47,7 +47,7 @@ class Ledger:
         """Yield what happens from now on."""
         return self._events.subscribe()
 
-    def tell(self, *kinds: str) -> None:
+    def tell(self, *kinds: EventKind) -> None:
         """Tell the subscribers that something happened that changed no state."""
         self._events.tell(*kinds)
 

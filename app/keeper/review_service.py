@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from app.keeper.desk import Desk
     from app.keeper.keeper import Keeper
+    from app.protocol import EventKind
 
 PAGE: Final = MAX_LINE // 2
 """Bytes of items in one answer; the envelope and the last item need the rest."""
@@ -177,7 +178,7 @@ class ReviewMethods:
         self._told("merge")
         return report
 
-    def _told(self, kind: str) -> dict[str, object]:
+    def _told(self, kind: EventKind) -> dict[str, object]:
         self._keeper.ledger.tell(kind)
         return {}
 
