@@ -6,7 +6,7 @@ import os
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
-from textual import events, on, work
+from textual import events, on
 from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
 from textual.signal import Signal
@@ -34,6 +34,7 @@ from app.ui.review_screen import ReviewScreen
 from app.ui.theming import install_themes
 from app.ui.turns import Turns
 from app.ui.work_screen import PREFIX_ID, WorkScreen
+from app.ui.workers import work
 from snapshot.errors import SnapshotError
 from themes.glyphs import UNICODE, Glyphs
 from themes.palette import DEFAULT, builtin_palettes
@@ -184,7 +185,7 @@ class ClocheApp(App[None], inherit_bindings=False):
         text = f"Cloche failed: {type(error).__name__}: {told(error)[0]}"
         self.post_message(TaskFailed(text, "Show where: CLOCHE_DEBUG=1 cloche"))
 
-    @work(group="sessions", exclusive=True, exit_on_error=False)
+    @work("sessions", exclusive=True)
     async def follow_sessions(self) -> None:
         """Turn each change of the list into a message."""
         try:
@@ -193,7 +194,7 @@ class ClocheApp(App[None], inherit_bindings=False):
         except self.failures as error:
             self.post_message(TaskFailed(*told(error)))
 
-    @work(group="terminals", exclusive=True, exit_on_error=False)
+    @work("terminals", exclusive=True)
     async def start_terminals(self) -> None:
         """Make terminals ready, or say why this host cannot show any."""
         try:

@@ -8,7 +8,7 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
-from textual import on, work
+from textual import on
 from textual.content import Content
 from textual.widgets import Static
 
@@ -22,6 +22,7 @@ from app.ui.egress_rows import EgressRows
 from app.ui.failures import told
 from app.ui.messages import TaskDone, TaskFailed
 from app.ui.work_screen import WorkScreen
+from app.ui.workers import work
 from snapshot.safe_text import safe_name
 from widgets.info_line import InfoLine
 from widgets.line_bar import LineBar
@@ -88,7 +89,7 @@ class EgressScreen(WorkScreen):
 
     # Following
 
-    @work(group="egress", exclusive=True, exit_on_error=False)
+    @work("egress", exclusive=True)
     async def follow(self) -> None:
         """Read what comes, and filter what is there, in slices."""
         feed = await asyncio.to_thread(self.cloche.egress.follow)
@@ -206,7 +207,7 @@ class EgressScreen(WorkScreen):
         self.show_rows()
         self.follow_on()
 
-    @work(group="egress-look", exclusive=True, exit_on_error=False)
+    @work("egress-look", exclusive=True)
     async def follow_on(self) -> None:
         """Look at the rest without waiting for the next piece."""
         while self.rows.view.filtering:
@@ -287,7 +288,7 @@ class EgressScreen(WorkScreen):
         path = default_path(self.cloche.workspace, time.time())
         self.query_one(LineBar).open(f"{self.rows.view.shown:,} rows to", str(path))
 
-    @work(group="egress-write", exit_on_error=False)
+    @work("egress-write")
     async def write_export(self, path: Path, rows: list[Row]) -> None:
         """Write rows to a new file, and say how many they were."""
         try:
@@ -321,7 +322,7 @@ class EgressScreen(WorkScreen):
         dialog = RuleDialog(f"{where(row)}  wanted by {name}", rules, self.glyphs)
         self.cloche.push_screen(dialog, lambda chosen: self._write(session, chosen))
 
-    @work(group="egress-write", exit_on_error=False)
+    @work("egress-write")
     async def write_rule(self, session_id: str, choice: Choice) -> None:
         """Write a rule, and say what it did."""
         try:

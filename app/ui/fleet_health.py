@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from textual import on, work
+from textual import on
 
 from app.states import LIVE
 from app.ui.failures import told
 from app.ui.fleet_asks import FleetAsks
 from app.ui.messages import TaskFailed
 from app.ui.pane_slot import PaneSlot
+from app.ui.workers import work
 from widgets.terminal import TerminalView
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ class FleetHealth(FleetAsks):
             self._woken.add(info.id)
             self.wake_keeper(info.id)
 
-    @work(group="wake", exit_on_error=False)
+    @work("wake")
     async def wake_keeper(self, session_id: str) -> None:
         """Connect to the keeper, which starts one where there is none."""
         try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from textual import on, work
+from textual import on
 
 from app.services.layouts import Layout
 from app.ui.fleet_facts import ORDERS
@@ -13,6 +13,7 @@ from app.ui.fleet_health import FleetHealth
 from app.ui.grid import COUNTS, Tiling, beside, fitting
 from app.ui.messages import LayoutArrived
 from app.ui.pane_slot import PaneSlot
+from app.ui.workers import work
 
 if TYPE_CHECKING:
     from themes.glyphs import Glyphs
@@ -34,7 +35,7 @@ class FleetLayout(FleetHealth):
 
     # What is remembered
 
-    @work(group="load", exit_on_error=False)
+    @work("load")
     async def load_layout(self) -> None:
         """Read the layout of the workspace."""
         load = self.cloche.layouts.load(str(self.cloche.workspace))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from textual import on, work
+from textual import on
 
 from app.states import LIVE
 from app.ui.dialogs import NewSession, NewSessionDialog
@@ -14,6 +14,7 @@ from app.ui.fleet_facts import age
 from app.ui.fleet_view import FleetView
 from app.ui.messages import SessionStarted, TaskDone, TaskFailed
 from app.ui.speaking import Choice
+from app.ui.workers import work
 from snapshot.safe_text import safe_name
 from vm.machine.accel import EMULATED
 
@@ -52,7 +53,7 @@ class FleetTasks(FleetView):
             self.say(f"Starting {wanted.agent}: the snapshot of its workspace is taken.")
             self.start_session(wanted)
 
-    @work(group="start", exit_on_error=False)
+    @work("start")
     async def start_session(self, wanted: NewSession) -> None:
         """Start a session."""
         try:
@@ -139,7 +140,7 @@ class FleetTasks(FleetView):
     def _delete(self, session_id: str, name: str) -> None:
         self.run_task(self.cloche.fleet.remove(session_id), f"{name} is deleted.", "")
 
-    @work(group="tasks", exit_on_error=False)
+    @work("tasks")
     async def run_task(self, task: Awaitable[None], done: str, hint: str) -> None:
         """Wait for something that a keeper does and say how it went."""
         try:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from textual import on, work
+from textual import on
 
 from app.ui.failures import told
 from app.ui.messages import TaskFailed
 from app.ui.review_tree import ALL, FILE_ORDERS, FILTERS, Shape, passes
 from app.ui.review_work import ReviewWork
+from app.ui.workers import work
 from widgets.file_list import FileList
 from widgets.line_bar import LineBar
 
@@ -109,7 +110,7 @@ class ReviewList(ReviewWork):
             return
         self.send_viewed(self.session, self.path, viewed=not self.change.viewed)
 
-    @work(group="decide", exit_on_error=False)
+    @work("decide")
     async def send_viewed(self, session: SessionPort, path: str, *, viewed: bool) -> None:
         """Tell the keeper; its event shows the mark."""
         try:

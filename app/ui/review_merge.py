@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from textual import on, work
+from textual import on
 
 from app.protocol import MergeRequest
 from app.services.merge_facts import merge_facts
@@ -18,6 +18,7 @@ from app.ui.messages import (
 )
 from app.ui.speaking import Choice
 from app.ui.work_screen import WorkScreen
+from app.ui.workers import work
 
 if TYPE_CHECKING:
     from app.protocol import Changes, MergeReport
@@ -44,7 +45,7 @@ class MergeKeys(WorkScreen):
             return
         self.merge_worker(self.session, dry_run=True)
 
-    @work(group="merge", exclusive=True, exit_on_error=False)
+    @work("merge", exclusive=True)
     async def merge_worker(self, session: SessionPort, *, dry_run: bool) -> None:
         """Merge, or ask what a merge would do."""
         try:
@@ -116,7 +117,7 @@ class MergeKeys(WorkScreen):
         if self.session is not None:
             self.undo_worker(self.session, merge)
 
-    @work(group="merge", exclusive=True, exit_on_error=False)
+    @work("merge", exclusive=True)
     async def undo_worker(self, session: SessionPort, merge: str) -> None:
         """Take a merge back."""
         try:

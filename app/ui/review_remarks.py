@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from textual import on, work
+from textual import on
 
 from app.protocol import Decide
 from app.protocol_review import Comment, CommentRequest, EditRequest
@@ -12,6 +12,7 @@ from app.ui.failures import told
 from app.ui.messages import CommentsArrived, HunkRead, RequestRead, TaskDone, TaskFailed
 from app.ui.review_decide import ReviewDecide
 from app.ui.text_dialog import TextDialog, TextQuestion, editable
+from app.ui.workers import work
 from snapshot.safe_text import encode, safe_block, safe_name
 
 if TYPE_CHECKING:
@@ -139,7 +140,7 @@ class ReviewRemarks(ReviewDecide):
             return
         self.read_hunk(self.session, self.path, unit.id)
 
-    @work(group="load", exclusive=True, exit_on_error=False)
+    @work("load", exclusive=True)
     async def read_hunk(self, session: SessionPort, path: str, hunk: str) -> None:
         """Fetch what a hunk's lines become as it is decided now."""
         try:
@@ -180,7 +181,7 @@ class ReviewRemarks(ReviewDecide):
         if self.session is not None:
             self.read_request(self.session)
 
-    @work(group="load", exclusive=True, exit_on_error=False)
+    @work("load", exclusive=True)
     async def read_request(self, session: SessionPort) -> None:
         """Fetch the prompt of everything that the agent was not told of yet."""
         try:
@@ -206,7 +207,7 @@ class ReviewRemarks(ReviewDecide):
 
         self.cloche.push_screen(TextDialog(question), written)
 
-    @work(group="decide", exit_on_error=False)
+    @work("decide")
     async def send_request(self, session: SessionPort, text: str, items: Sequence[str]) -> None:
         """Type the prompt into the agent's screen."""
         try:
@@ -222,7 +223,7 @@ class ReviewRemarks(ReviewDecide):
         self.say(message.text, message.hint, "done")
         self.stale.set()
 
-    @work(group="decide", exit_on_error=False)
+    @work("decide")
     async def do(self, done: str, call: Callable[[], Coroutine[None, None, object]]) -> None:
         """Ask the keeper for something in its turn and say that it is done."""
         try:
