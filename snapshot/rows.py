@@ -14,7 +14,7 @@ from .lines import BOM, CRLF, ending, stem
 from .safe_text import decode, safe_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from .review import FileReview
 
@@ -239,11 +239,11 @@ class RowModel:
             for pair in self._pairs(segment.hunk)[first:last]:
                 yield self._row(pair, segment.hunk)
 
-    def _pairs(self, index: int) -> list[Pair]:
+    def _pairs(self, index: int) -> Sequence[Pair]:
         """Return a hunk's rows in this layout."""
         hunk = self.review.hunks[index]
         if self.layout == "split":
-            return list(hunk.pairs)
+            return hunk.pairs
         if index not in self._cache:
             self._cache[index] = list(_unified(hunk))
         return self._cache[index]

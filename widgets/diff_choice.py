@@ -52,8 +52,7 @@ class DiffChoice(DiffRowsView):
         """Letters of each unit, one a changed line; empty where only the whole is known."""
         self.remarks: Mapping[tuple[Side, int], str] = {}
         """Lines that comments are about, and what they say; safe to print."""
-        self.choice_start: int | None = None
-        """Row where a choice of lines began."""
+        self._choice_start: int | None = None
 
     # What was decided
 
@@ -75,6 +74,17 @@ class DiffChoice(DiffRowsView):
         return sides.pop() if len(sides) == 1 else "mixed"
 
     # What is chosen
+
+    @property
+    def choice_start(self) -> int | None:
+        """Row where a choice of lines began."""
+        return self._choice_start
+
+    @choice_start.setter
+    def choice_start(self, row: int | None) -> None:
+        if row != self._choice_start:
+            self._choice_start = row
+            self.refresh()
 
     @property
     def chosen_rows(self) -> range:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
 
 from rich.segment import Segment
 from textual.strip import Strip
@@ -73,8 +73,7 @@ class Look:
         return max(1, (half if side == "old" else rest) - self.gutter)
 
 
-@dataclass(frozen=True, slots=True)
-class RowState:
+class RowState(NamedTuple):
     """What the user made of the row's hunk, and whether the cursor is there."""
 
     decision: str = ""
@@ -330,7 +329,7 @@ class RowPainter:
 def _of_side(state: RowState, side: Side) -> RowState:
     """Return the state with the decision about one side's line in place of the row's."""
     decision = state.old if side == "old" else state.new
-    return replace(state, decision=decision) if decision and decision != state.decision else state
+    return state._replace(decision=decision) if decision and decision != state.decision else state
 
 
 def find_ranges(text: str, needle: str) -> list[tuple[int, int]]:

@@ -197,5 +197,7 @@ class DiffDocument:
     """Whether a changed line differs from its partner in white space alone."""
     moved: Mapping[tuple[Side, int], str] = field(default_factory=dict[tuple[Side, int], str])
     """Lines that moved: a phrase for the first of a run, nothing for those below it."""
-    spans: dict[Side, Spans] = field(default_factory=dict[Side, Spans])
-    """Syntax colours; they arrive later than the text."""
+    spans: dict[Side, dict[int, Sequence[Span]]] = field(
+        default_factory=dict[Side, "dict[int, Sequence[Span]]"]
+    )
+    """Syntax colours by 0-based line; they arrive later than the text, each line's once."""

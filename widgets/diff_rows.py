@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 CACHED_ROWS = 4000
 """How many rows of the model are kept: drawing one asks for it several times."""
 
+ROWS_AT_ONCE = 16
+"""Rows that are asked of the model together: who looks at one looks at those beside it."""
+
 
 class DiffRowsView(LineView):
     """The geometry of a document: rows, units, and the lines that they take on the screen."""
@@ -32,6 +35,7 @@ class DiffRowsView(LineView):
         self.side_scroll = 0
         self._heights: Heights | None = None
         self._heights_width = 0
+        self._looked: tuple[object, Look] | None = None
         self._known: dict[int, DiffRow] = {}
         self._known_of: DiffRows | None = None
 
@@ -60,16 +64,25 @@ class DiffRowsView(LineView):
     @property
     def look(self) -> Look:
         """What drawing depends on."""
+        return self.look_in(self.size.width)
+
+    def look_in(self, width: int) -> Look:
+        """Return the look in a width; the same value as long as nothing of it changed."""
         lines = (0, 0) if self.document is None else self.document.lines
-        return Look(
-            layout=self.layout_name,
-            width=max(1, self.size.width - 1),
-            digits=max(3, len(str(max(lines)))),
-            scroll=self.side_scroll,
-            wrap=self.wrap_lines,
-            find=self.find,
-            no_space=self.no_space,
-        )
+        parts = (self.layout_name, width, max(lines), self.side_scroll)
+        asked = (parts, self.wrap_lines, self.find, self.no_space)
+        if self._looked is None or self._looked[0] != asked:
+            look = Look(
+                layout=self.layout_name,
+                width=max(1, width - 1),
+                digits=max(3, len(str(max(lines)))),
+                scroll=self.side_scroll,
+                wrap=self.wrap_lines,
+                find=self.find,
+                no_space=self.no_space,
+            )
+            self._looked = (asked, look)
+        return self._looked[1]
 
     def row_at(self, row: int) -> DiffRow | None:
         """Return the model's row; None above and outside."""
@@ -80,11 +93,10 @@ class DiffRowsView(LineView):
         if self._known_of is not rows or len(self._known) >= CACHED_ROWS:
             self._known_of, self._known = rows, {}
         known = self._known.get(index)
-        if known is None:
-            found = rows.rows(index, index + 1)
-            if not found:
-                return None
-            known = self._known[index] = found[0]
+        if known is None and index < len(rows):
+            first = index - index % ROWS_AT_ONCE
+            self._known |= enumerate(rows.rows(first, first + ROWS_AT_ONCE), first)
+            known = self._known[index]
         return known
 
     def measure_again(self) -> None:
@@ -150,12 +162,13 @@ class DiffRowsView(LineView):
 
     def unit_at(self, row: int) -> int | None:
         """Return the unit that a row is part of."""
-        if row < self.aspect_count:
-            return row
-        model = self.row_at(row)
-        if model is None or model.hunk is None:
-            return None
-        return self.aspect_count + model.hunk
+        return self.unit_of(row, self.row_at(row))
+
+    def unit_of(self, row: int, model: DiffRow | None) -> int | None:
+        """Return the unit that a row with its `model` is part of."""
+        if model is None:
+            return row if row < self.aspect_count else None
+        return None if model.hunk is None else self.aspect_count + model.hunk
 
     def decision_of(self, unit: int | None) -> str:
         """Return what was decided about a unit."""

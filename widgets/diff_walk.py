@@ -107,9 +107,15 @@ class DiffWalk(DiffSheet):
     def go_to(self, row: int, *, center: bool = False) -> None:
         """Put the cursor on a row and bring it into sight."""
         row = max(0, min(row, self.total_rows - 1))
+        before, stood = self.cursor, (self.scroll_offset, self.current_unit)
         self.cursor = row
         self._show_cursor(center=center)
-        self.refresh()
+        stands = stood == (self.scroll_offset, self.current_unit)
+        if stands and self.choice_start is None and not self.wrap_lines:
+            self.refresh_line(before)
+            self.refresh_line(row)
+        else:
+            self.refresh()
         self.post_message(self.CursorMoved(self))
 
     def place_of_cursor(self) -> tuple[Side, int] | None:

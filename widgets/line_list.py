@@ -139,12 +139,17 @@ class LineList(LineView, Generic[Item], can_focus=True):
     def _go(self, position: int, *, tell: bool = True) -> None:
         if position < 0 or position == self.cursor:
             return
-        self.cursor = position
-        self.refresh()
+        before, self.cursor = self.cursor, position
+        self._refresh_item(before)
+        self._refresh_item(position)
         self._show_cursor()
         key = self.current_key
         if tell and key is not None:
             self.post_message(self.Moved(self, key))
+
+    def _refresh_item(self, position: int) -> None:
+        if 0 <= position < len(self.items):
+            self.refresh_lines(self._first_row[position], self.item_height(self.items[position]))
 
     def _show_cursor(self) -> None:
         if self.cursor < 0 or not self.size.height:
@@ -158,14 +163,13 @@ class LineList(LineView, Generic[Item], can_focus=True):
 
     # Drawing
 
-    def row_strip(self, row: int) -> Strip:
+    def strip_of(self, row: int, width: int) -> Strip:
         """Say what an empty list means."""
         if row == 0 and not self.items and self.empty:
             paint, on = self.paint, self.blank_style_token()
             pieces = [(f"  {self.empty}", paint("muted", on))]
-            width = self.size.width
             return self.filtered(two_sided(pieces, [], width, paint(on=on), self.glyphs.ellipsis))
-        return super().row_strip(row)
+        return super().strip_of(row, width)
 
     def row_key(self, row: int) -> object:
         """Tell rows under the cursor apart, and lists with the focus."""

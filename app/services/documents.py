@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from snapshot.content_kind import described
@@ -36,6 +37,15 @@ class LoadedFile:
     units: tuple[str, ...]
     """Ids of what can be decided: aspects, then hunks."""
     review: FileReview
+
+    @cached_property
+    def places(self) -> dict[str, int]:
+        """Where each unit stands, by its id."""
+        return {unit: index for index, unit in enumerate(self.units)}
+
+    def is_coloured(self, side: Side) -> bool:
+        """Tell whether the colours of a side are known already."""
+        return len(self.document.spans.get(side, ())) >= self.document.lines[side == "new"] > 0
 
     def text_of(self, side: Side) -> tuple[str, int]:
         """Return a side's text for a lexer, and the index of its first line.

@@ -74,10 +74,14 @@ class ReadingScreen(WorkScreen):
     def show_place(self) -> None:
         """Say which file and which hunk the cursor is on."""
 
+    def show_unit(self) -> None:
+        """Say which hunk the cursor is on; the file is the same as before."""
+        self.show_place()
+
     @on(DiffPane.CursorMoved)
     def follow_cursor(self) -> None:
         """Say which hunk the cursor is on."""
-        self.show_place()
+        self.show_unit()
 
     @on(InfoLine.Pressed)
     async def press_fact(self, message: InfoLine.Pressed) -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
-from textual.containers import Horizontal, Vertical
 
 from app.ui.commit_screen import CommitScreen
 from app.ui.review_facts import next_open, units_of
 from app.ui.review_keys import REVIEW_BINDINGS
 from app.ui.review_outside import ReviewOutside
+from widgets.covered import CoveredColumn, CoveredRow
 from widgets.diff_pane import DiffPane
 from widgets.file_list import FileList
 from widgets.info_line import InfoLine
@@ -32,11 +32,11 @@ class ReviewScreen(ReviewOutside):
     def compose_body(self) -> ComposeResult:
         """Yield the files beside the diff."""
         yield InfoLine("surface", glyphs=self.glyphs, id="head")
-        with Horizontal(id="body"):
-            with Vertical(id="side"):
+        with CoveredRow(id="body"):
+            with CoveredColumn(id="side"):
                 yield InfoLine("surface", glyphs=self.glyphs, id="files-title")
                 yield FileList(glyphs=self.glyphs, id="files")
-            with Vertical(id="main"):
+            with CoveredColumn(id="main"):
                 yield InfoLine("panel", glyphs=self.glyphs, id="file")
                 yield Placard(id="empty")
                 yield DiffPane(glyphs=self.glyphs, id="diff")
