@@ -28,6 +28,7 @@ BOUNDED = (
     "connect",
     "load",
     "look",
+    "folders",
     "start",
     "tasks",
     "merge",
@@ -74,13 +75,18 @@ def unfinished(app: App[None]) -> bool:
     """Draw what is due; tell whether anything still waits to be handled, laid out or drawn."""
     if not app.is_running or not app.screen_stack:
         return False
+    busy = is_busy(app)
+    app.screen._on_timer_update()
+    return busy
+
+
+def is_busy(app: App[None]) -> bool:
+    """Tell whether anything still waits to be handled, laid out or drawn."""
     screen = app.screen
     pumps = [app, *screen.walk_children(with_self=True)]
     due = any(pump.is_running and pump.message_queue_size for pump in pumps)
     due = due or bool(screen._callbacks or screen._dirty_widgets)
-    due = due or screen._layout_required or screen._repaint_required or screen._scroll_required
-    screen._on_timer_update()
-    return due
+    return due or screen._layout_required or screen._repaint_required or screen._scroll_required
 
 
 async def until(pilot: Pilot[None], condition: Callable[[], bool]) -> None:
