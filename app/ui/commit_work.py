@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from textual import work
-
 from app.services.documents import load_file
 from app.ui.failures import told
 from app.ui.messages import (
@@ -19,6 +17,7 @@ from app.ui.messages import (
 from app.ui.reading import ReadingScreen
 from app.ui.review_rows import KeptRows
 from app.ui.review_tree import FILE_ORDERS
+from app.ui.workers import work
 from widgets.commit_list import CommitList
 from widgets.file_list import FileList
 
@@ -81,7 +80,7 @@ class CommitWork(ReadingScreen):
 
     # Workers gather
 
-    @work(group="look", exclusive=True, exit_on_error=False)
+    @work("look", exclusive=True)
     async def look(self, *, fresh: bool) -> None:
         """Read what the last look found, then have the agent's machine look for more."""
         try:
@@ -92,7 +91,7 @@ class CommitWork(ReadingScreen):
             self.post_message(TaskFailed(*told(error)))
         self.post_message(LookEnded())
 
-    @work(group="load", exclusive=True, exit_on_error=False)
+    @work("load", exclusive=True)
     async def read_change(self, key: str, commit: str, *, whole: bool) -> None:
         """Fetch what a commit or a branch changed."""
         try:
@@ -102,7 +101,7 @@ class CommitWork(ReadingScreen):
         else:
             self.post_message(CommitChangeArrived(key, change))
 
-    @work(group="load", exclusive=True, exit_on_error=False)
+    @work("load", exclusive=True)
     async def load(self, change: FileChange) -> None:
         """Fetch and compare a file."""
         try:
@@ -110,7 +109,7 @@ class CommitWork(ReadingScreen):
         except self.cloche.failures as error:
             self.post_message(TaskFailed(*told(error)))
 
-    @work(group="decide", exit_on_error=False)
+    @work("decide")
     async def take_refs(self) -> None:
         """Have the agent's branches written into the user's repository."""
         try:

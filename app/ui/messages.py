@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from textual.message import Message
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from app.protocol import Changes, Event, MergeReport, SessionInfo, UndoReport
     from app.protocol_commits import CommitChange, CommitList
     from app.protocol_review import ChangeRequest, Comment, Conflict, FoundPlaces, HunkResult
@@ -134,6 +136,14 @@ class FileLoaded(Message):
     """A file can be shown."""
 
     loaded: LoadedFile
+
+
+@dataclass
+class FoldersFound(Message):
+    """The folders of the changed files in the real workspace, and the names on the way to them."""
+
+    folders: frozenset[Path]
+    names: frozenset[str]
 
 
 @dataclass

@@ -6,10 +6,11 @@ import os
 from contextlib import aclosing
 from typing import TYPE_CHECKING
 
-from textual import on, work
+from textual import on
 
 from app.ui.messages import SpansArrived
 from app.ui.work_screen import WorkScreen
+from app.ui.workers import work
 from widgets.diff_pane import SPLIT_FROM, DiffPane
 from widgets.info_line import InfoLine
 from widgets.line_bar import LineBar
@@ -90,11 +91,13 @@ class ReadingScreen(WorkScreen):
 
     # Colours
 
-    @work(group="colours", exclusive=True, exit_on_error=False)
+    @work("colours", exclusive=True)
     async def colour(self, loaded: LoadedFile) -> None:
         """Colour both sides of a file; its text is shown already."""
         name = os.fsencode(loaded.path)
         for side in SIDES:
+            if loaded.is_coloured(side):
+                continue
             text, first = loaded.text_of(side)
             async with aclosing(self.cloche.colours.spans(name, text)) as parts:
                 async for lines in parts:

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
-from textual import on, work
+from textual import on
 
 from app.protocol_review import Resolve
 from app.ui.conflict_dialog import ConflictDialog
 from app.ui.failures import told
 from app.ui.messages import ConflictsArrived, TaskFailed
 from app.ui.review_remarks import ReviewRemarks
+from app.ui.workers import work
 
 if TYPE_CHECKING:
     from app.protocol_review import Conflict, ConflictChoice
     from app.services.ports import SessionPort
     from app.ui.dialogs import MergeAnswer
+
+CALM_SECONDS = 0.3
+"""Nothing was decided for this long: conflicts are asked for."""
 
 NAMES: dict[str, ConflictChoice] = {
     "yours": "yours",
@@ -47,15 +52,19 @@ class ReviewConflicts(ReviewRemarks):
         super().merge_answered(answer)
 
     def look_for_conflicts(self) -> None:
-        """Ask for conflicts when something accepted is in a file that the user changed too."""
+        """Ask for conflicts when something accepted is in a file that the user changed too.
+
+        The keeper merges every such file for its answer: one for a run of decisions is enough.
+        """
         files = () if self.changes is None else self.changes.files
         may = any(file.drift and file.decision in ("accepted", "mixed") for file in files)
         if self.session is not None and (may or self.disputes):
-            self.read_conflicts(self.session)
+            self.read_conflicts(self.session, CALM_SECONDS)
 
-    @work(group="conflicts", exclusive=True, exit_on_error=False)
-    async def read_conflicts(self, session: SessionPort) -> None:
-        """Fetch the conflicts."""
+    @work("conflicts", exclusive=True)
+    async def read_conflicts(self, session: SessionPort, calm: float = 0.0) -> None:
+        """Fetch the conflicts, after `calm` seconds in which nobody asked again."""
+        await asyncio.sleep(calm)
         try:
             self.post_message(ConflictsArrived(tuple(await session.conflicts())))
         except self.cloche.failures as error:
@@ -102,7 +111,7 @@ class ReviewConflicts(ReviewRemarks):
                 asked = Resolve(conflict.path, known, conflict.id, text)
             self.send_choice(session, asked)
 
-    @work(group="decide", exit_on_error=False)
+    @work("decide")
     async def send_choice(self, session: SessionPort, asked: Resolve) -> None:
         """Solve a conflict in its turn, then look at all of them again."""
         try:

@@ -104,8 +104,8 @@ class ReviewDecide(ReviewView):
         """Return what the keeper calls a unit of the pane."""
         if self.loaded is None or lines.unit >= len(self.loaded.units):
             return None
-        wanted = self.loaded.units[lines.unit]
-        return next((unit for unit in self.units if unit.id == wanted), None)
+        place = self.unit_table.places.get(self.loaded.units[lines.unit])
+        return None if place is None else self.units[place]
 
     @on(DiffPane.MarkClicked)
     def decide_mark(self, message: DiffPane.MarkClicked) -> None:

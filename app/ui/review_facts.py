@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from app.protocol import HunkInfo
 from app.services.documents import key_of
 from widgets.file_list import FileRow
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from app.protocol import Changes, FileChange
+    from app.protocol import Changes, FileChange, HunkInfo
 
 LETTERS = {
     "added": "A",
@@ -51,6 +49,15 @@ def units_of(change: FileChange) -> list[HunkInfo]:
     return [h for h in change.hunks if h.aspect] + [h for h in change.hunks if not h.aspect]
 
 
+class Units:
+    """What can be decided in one state of a file, and where each of it stands by its id."""
+
+    def __init__(self, change: FileChange | None) -> None:
+        self.change = change
+        self.all = [] if change is None else units_of(change)
+        self.places = {unit.id: index for index, unit in enumerate(self.all)}
+
+
 def is_open(unit: HunkInfo) -> bool:
     """Tell whether something of a unit still waits for a decision, if only one line of it."""
     return "o" in unit.marks if unit.marks else unit.decision == "open"
@@ -62,8 +69,7 @@ def open_lines(unit: HunkInfo) -> tuple[int, ...]:
     return lines if len(lines) < len(unit.marks) else ()
 
 
-@dataclass(frozen=True, slots=True)
-class Progress:
+class Progress(NamedTuple):
     """How far a review is."""
 
     files: int
@@ -75,24 +81,29 @@ class Progress:
     merged: int
 
 
-def progress_of(changes: Changes) -> Progress:
-    """Count what is decided."""
-    files = [file for file in changes.files if not file.note]
-    units = [
-        not is_open(unit) if isinstance(unit, HunkInfo) else unit.decision != "open"
-        for file in files
-        for unit in file.hunks or (file,)
-    ]
-    done = [is_decided(file) for file in files]
+NOTHING = Progress(0, 0, 0, 0, 0, 0, 0)
+
+
+def progress_in(file: FileChange) -> Progress:
+    """Count what is decided in one file; what cannot be merged does not count."""
+    if file.note:
+        return NOTHING
+    done = is_decided(file)
+    units_done = sum(not is_open(unit) for unit in file.hunks) if file.hunks else int(done)
     return Progress(
-        files=len(files),
-        files_done=sum(done),
-        units=len(units),
-        units_done=sum(units),
-        risky=sum(bool(file.risk) for file in files),
-        drift=sum(file.drift and not file.merged for file in files),
-        merged=sum(file.merged for file in files),
+        files=1,
+        files_done=int(done),
+        units=len(file.hunks) or 1,
+        units_done=units_done,
+        risky=int(bool(file.risk)),
+        drift=int(file.drift and not file.merged),
+        merged=int(file.merged),
     )
+
+
+def total_progress(parts: Iterable[Progress]) -> Progress:
+    """Add up how far files are."""
+    return Progress(*map(sum, zip(NOTHING, *parts, strict=True)))
 
 
 def is_decided(file: FileChange) -> bool:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from textual import on, work
+from textual import on
 
 from app.protocol_review import MAX_FIND, FoundPlaces
 from app.ui.failures import told
 from app.ui.found_dialog import FoundDialog
 from app.ui.messages import FoundArrived, TaskFailed
 from app.ui.review_conflicts import ReviewConflicts
+from app.ui.workers import work
 from widgets.line_bar import LineBar
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ class ReviewFound(ReviewConflicts):
         if wanted and self.session is not None:
             self.find_worker(self.session, wanted)
 
-    @work(group="load", exclusive=True, exit_on_error=False)
+    @work("load", exclusive=True)
     async def find_worker(self, session: SessionPort, text: str) -> None:
         """Ask where a text stands."""
         try:

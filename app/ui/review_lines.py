@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from snapshot.safe_text import safe_name
@@ -94,8 +96,9 @@ def file_facts(
     if no_space:
         left.append(("  white space ignored", "warning", "white_space"))
     right: list[Fact] = []
+    counts = Counter(unit.decision for unit in units)
     for decision in ("accepted", "rejected", "mixed", "open"):
-        count = sum(unit.decision == decision for unit in units)
+        count = counts[decision]
         if count:
             sign = str(getattr(glyphs, decision))
             right.append((f"  {sign} {count} {decision}", TONES[decision]))
@@ -113,7 +116,7 @@ def unit_facts(
     if index is None or at is None:
         return [("  nothing to decide here", "muted")], []
     unit = units[index]
-    aspects = sum(bool(other.aspect) for other in units)
+    aspects = sum(1 for _ in takewhile(lambda other: other.aspect, units))
     sign = str(getattr(glyphs, unit.decision))
     what = unit.aspect if unit.aspect else f"hunk {index - aspects + 1} of {len(units) - aspects}"
     left: list[Fact] = [

@@ -5,13 +5,12 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from textual import work
-
 from app.services.patches import MAX_COPIED, accepted_patch
 from app.ui.failures import told
 from app.ui.messages import TaskDone, TaskFailed
 from app.ui.review_found import ReviewFound
 from app.ui.speaking import Choice
+from app.ui.workers import work
 
 if TYPE_CHECKING:
     from app.protocol import Changes, FileChange
@@ -48,7 +47,7 @@ class ReviewOutside(ReviewFound):
             self.patch_worker(self.session, self.changes)
         super().merge_answered(answer)
 
-    @work(group="load", exit_on_error=False)
+    @work("load")
     async def patch_worker(self, session: SessionPort, changes: Changes) -> None:
         """Copy what is accepted as a patch; save it where a clipboard cannot hold it."""
         try:
@@ -73,7 +72,7 @@ class ReviewOutside(ReviewFound):
     def _save(self, session: SessionPort, change: FileChange, *, opened: bool) -> None:
         self.save_worker(session, change, opened=opened)
 
-    @work(group="load", exit_on_error=False)
+    @work("load")
     async def save_worker(self, session: SessionPort, change: FileChange, *, opened: bool) -> None:
         """Fetch both sides, write them, and open them where that was the wish."""
         outside = self.cloche.outside

@@ -6,29 +6,44 @@ whose file is as it was are used again. What a folder adds up to is read from ru
 
 from __future__ import annotations
 
+import asyncio
 from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from app.ui.review_facts import file_row, is_decided
+from app.ui.review_facts import file_row, is_decided, progress_in, total_progress
 from app.ui.review_tree import Entry, Shape, in_order, outline
 from widgets.file_list import FileRow
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 
     from app.protocol import Changes, FileChange
+    from app.ui.review_facts import Progress
 
 DECISIONS = ("open", "accepted", "rejected", "mixed")
 
 
-def with_known(changes: Changes, known: Mapping[str, FileChange]) -> Changes:
+SLICE = 128
+"""Files that are looked at in one turn of the event loop: a millisecond's work."""
+
+
+async def in_slices(files: Sequence[FileChange]) -> AsyncIterator[Sequence[FileChange]]:
+    """Yield files in parts, with a turn of the event loop after each."""
+    for start in range(0, len(files), SLICE):
+        yield files[start : start + SLICE]
+        await asyncio.sleep(0)
+
+
+async def with_known(changes: Changes, known: Mapping[str, FileChange]) -> Changes:
     """Return the changes with the known value of every file that is as it was.
 
     What is drawn of a file is kept by that value, and two of the same content are two values.
     """
-    files = [_same(file, known.get(file.path)) for file in changes.files]
+    files: list[FileChange] = []
+    async for part in in_slices(changes.files):
+        files += [_same(file, known.get(file.path)) for file in part]
     return msgspec.structs.replace(changes, files=tuple(files))
 
 
@@ -103,6 +118,24 @@ class KeptRows:
         self._entries: list[Entry] = []
         self._rows: dict[str, _Kept] = {}
         self._tallies: dict[str, tuple[FileChange, Tally]] = {}
+        self._progress: dict[str, tuple[FileChange, Progress]] = {}
+
+    async def get_ready(self, files: Sequence[FileChange], shape: Shape) -> None:
+        """Make what the list will need, some files in each turn of the event loop."""
+        async for part in in_slices(files):
+            for file in part:
+                self._tally(file)
+                self._progress_in(file)
+        ordered = self.ordered(files, shape.order)
+        await asyncio.sleep(0)
+        self._outline(ordered, shape)
+        await asyncio.sleep(0)
+        conflicts = frozenset(shape.conflicts)
+        for start in range(0, len(self._entries), SLICE):
+            for entry in self._entries[start : start + SLICE]:
+                if not entry.folder:
+                    self._row(ordered[entry.start], entry, conflicts)
+            await asyncio.sleep(0)
 
     def ordered(self, files: Sequence[FileChange], order: str) -> list[FileChange]:
         """Return files as the list shows them."""
@@ -118,15 +151,18 @@ class KeptRows:
         """Return the rows of ordered files."""
         if not files:
             return []
-        wanted = (shape.order, shape.closed, [(file.path, bool(file.risk)) for file in files])
-        if wanted != self._shape:
-            self._shape, self._entries = wanted, outline(files, shape)
+        self._outline(files, shape)
         sums = _Sums(map(self._tally, files))
         conflicts = frozenset(shape.conflicts)
         return [
             sums.row(entry) if entry.folder else self._row(files[entry.start], entry, conflicts)
             for entry in self._entries
         ]
+
+    def _outline(self, files: Sequence[FileChange], shape: Shape) -> None:
+        wanted = (shape.order, shape.closed, [(file.path, bool(file.risk)) for file in files])
+        if wanted != self._shape:
+            self._shape, self._entries = wanted, outline(files, shape)
 
     def _row(self, file: FileChange, entry: Entry, conflicts: frozenset[str]) -> FileRow:
         conflict = file.path in conflicts
@@ -146,6 +182,16 @@ class KeptRows:
         known = self._tallies.get(file.path)
         if known is None or known[0] is not file:
             known = self._tallies[file.path] = (file, tally_of(file))
+        return known[1]
+
+    def progress(self, files: Iterable[FileChange]) -> Progress:
+        """Return how far the review of some files is."""
+        return total_progress(map(self._progress_in, files))
+
+    def _progress_in(self, file: FileChange) -> Progress:
+        known = self._progress.get(file.path)
+        if known is None or known[0] is not file:
+            known = self._progress[file.path] = (file, progress_in(file))
         return known[1]
 
 

@@ -13,6 +13,7 @@ from app.ui.messages import (
     DecisionFailed,
     DecisionRecorded,
     FileLoaded,
+    FoldersFound,
     SessionEvent,
     TaskFailed,
     WorkspaceMoved,
@@ -93,14 +94,15 @@ class ReviewView(ReviewList):
         if self.info is None or changes is None or self.watched_for == changes.generation:
             return
         self.watched_for = changes.generation
-        from app.services.drift import folders_of
-
         paths = [file.old_path or file.path for file in changes.files]
-        folders = folders_of(Path(text_path(self.info.workspace)), paths)
-        if folders != self.watched:
-            self.watched = folders
-            names = frozenset(part for path in paths for part in path.split("/"))
-            self.watch_workspace(folders, names)
+        self.find_folders(Path(text_path(self.info.workspace)), paths)
+
+    @on(FoldersFound)
+    def watch_folders(self, message: FoldersFound) -> None:
+        """Watch other folders than before."""
+        if message.folders != self.watched:
+            self.watched = message.folders
+            self.watch_workspace(message.folders, message.names)
 
     @on(WorkspaceMoved)
     def see_drift(self) -> None:
@@ -202,6 +204,10 @@ class ReviewView(ReviewList):
             no_space=self.pane.no_space,
         )
         self.tell("file", left, right)
+        self.show_unit()
+
+    def show_unit(self) -> None:
+        """Show which hunk the cursor is on, or how many lines are chosen."""
         at = self.pane.current_unit
         chosen = sum(max(1, len(lines.changes)) for lines in self.pane.chosen())
         left, right = unit_facts(self.units, self.unit_index(), at, self.glyphs, chosen)
@@ -243,9 +249,11 @@ class ReviewView(ReviewList):
 
     def go_to_unit(self, unit: int) -> None:
         """Put the cursor on a unit, by its index in `units`."""
-        ids = [info.id for info in self.units]
-        if self.loaded is not None and 0 <= unit < len(ids) and ids[unit] in self.loaded.units:
-            self.pane.go_to_unit(self.loaded.units.index(ids[unit]))
+        units = self.units
+        if self.loaded is not None and 0 <= unit < len(units):
+            place = self.loaded.places.get(units[unit].id)
+            if place is not None:
+                self.pane.go_to_unit(place)
 
     def on_resize(self, event: events.Resize) -> None:
         """Show as many words as there is room for."""

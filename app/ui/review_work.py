@@ -6,7 +6,7 @@ import asyncio
 from contextlib import aclosing
 from typing import TYPE_CHECKING
 
-from textual import on, work
+from textual import on
 
 from app.services.documents import load_file
 from app.ui.failures import told
@@ -16,16 +16,18 @@ from app.ui.messages import (
     DecisionFailed,
     DecisionRecorded,
     FileLoaded,
+    FoldersFound,
     SessionEvent,
     SessionOpened,
     TaskFailed,
     WorkspaceMoved,
 )
 from app.ui.reading import ReadingScreen
-from app.ui.review_facts import progress_of, units_of
+from app.ui.review_facts import Units
 from app.ui.review_merge import MergeKeys
 from app.ui.review_rows import KeptRows, with_known
-from app.ui.review_tree import FILE_ORDERS
+from app.ui.review_tree import FILE_ORDERS, Shape
+from app.ui.workers import work
 from widgets.file_list import FileList
 
 if TYPE_CHECKING:
@@ -37,6 +39,16 @@ if TYPE_CHECKING:
     from app.services.ports import SessionPort
     from app.ui.review_facts import Progress
     from themes.glyphs import Glyphs
+
+
+def folders_and_names(
+    workspace: Path, paths: Sequence[str]
+) -> tuple[frozenset[Path], frozenset[str]]:
+    """Return the folders of some files in a workspace, and every name on the way to them."""
+    from app.services.drift import folders_of
+
+    names = frozenset(part for path in paths for part in path.split("/"))
+    return folders_of(workspace, paths), names
 
 
 class ReviewWork(MergeKeys, ReadingScreen):
@@ -54,6 +66,7 @@ class ReviewWork(MergeKeys, ReadingScreen):
         self.path = ""
         self.order = FILE_ORDERS[0]
         self.kept_rows = KeptRows()
+        self._units = Units(None)
         self._progress: tuple[tuple[FileChange, ...], Progress] | None = None
         self.goal: int | None = None
         self.taken: frozenset[tuple[str, str]] = frozenset()
@@ -86,7 +99,7 @@ class ReviewWork(MergeKeys, ReadingScreen):
 
     def keep(self, changes: Changes) -> None:
         """Keep the changes, with the files in the order of the list."""
-        self.changes = with_known(changes, self.by_path)
+        self.changes = changes
         self.shown_files = self.kept_rows.ordered(self.changes.files, self.order)
         self.by_path = {file.path: file for file in self.shown_files}
 
@@ -97,25 +110,32 @@ class ReviewWork(MergeKeys, ReadingScreen):
         if changes is None:
             return None
         if self._progress is None or self._progress[0] is not changes.files:
-            self._progress = (changes.files, progress_of(changes))
+            self._progress = (changes.files, self.kept_rows.progress(changes.files))
         return self._progress[1]
+
+    @property
+    def unit_table(self) -> Units:
+        """What can be decided in the file that is shown; made once for each state of it."""
+        change = self.change
+        if self._units.change is not change:
+            self._units = Units(change)
+        return self._units
 
     @property
     def units(self) -> list[HunkInfo]:
         """What can be decided in the file that is shown."""
-        return [] if self.change is None else units_of(self.change)
+        return self.unit_table.all
 
     def unit_index(self) -> int | None:
         """Return the unit under the cursor as an index into `units`."""
         at = self.pane.current_unit
         if at is None or self.loaded is None or at >= len(self.loaded.units):
             return None
-        wanted = self.loaded.units[at]
-        return next((i for i, unit in enumerate(self.units) if unit.id == wanted), None)
+        return self.unit_table.places.get(self.loaded.units[at])
 
     # Workers gather
 
-    @work(group="connect", exclusive=True, exit_on_error=False)
+    @work("connect", exclusive=True)
     async def connect(self) -> None:
         """Connect to the keeper."""
         try:
@@ -133,7 +153,7 @@ class ReviewWork(MergeKeys, ReadingScreen):
         self.read_changes(message.session)
         self.follow(message.session)
 
-    @work(group="follow", exclusive=True, exit_on_error=False)
+    @work("follow", exclusive=True)
     async def follow(self, session: SessionPort) -> None:
         """Turn the keeper's events into messages."""
         try:
@@ -142,7 +162,17 @@ class ReviewWork(MergeKeys, ReadingScreen):
         except self.cloche.failures as error:
             self.post_message(TaskFailed(*told(error)))
 
-    @work(group="drift", exclusive=True, exit_on_error=False)
+    @work("folders", exclusive=True)
+    async def find_folders(self, workspace: Path, paths: Sequence[str]) -> None:
+        """Find the folders of some files, in a thread: there may be thousands to look at."""
+        try:
+            found = await asyncio.to_thread(folders_and_names, workspace, paths)
+        except OSError as error:
+            self.post_message(TaskFailed(*told(error)))
+        else:
+            self.post_message(FoldersFound(*found))
+
+    @work("drift", exclusive=True)
     async def watch_workspace(self, folders: frozenset[Path], names: frozenset[str]) -> None:
         """Say each time that one of the files changes in the real workspace."""
         from app.services.drift import moves
@@ -152,7 +182,7 @@ class ReviewWork(MergeKeys, ReadingScreen):
                 if changed & names:
                     self.post_message(WorkspaceMoved())
 
-    @work(group="changes", exclusive=True, exit_on_error=False)
+    @work("changes", exclusive=True)
     async def read_changes(self, session: SessionPort) -> None:
         """Read the changes each time that they are known to be stale."""
         while True:
@@ -160,12 +190,15 @@ class ReviewWork(MergeKeys, ReadingScreen):
             self.stale.clear()
             refresh, self.refresh_wanted = self.refresh_wanted, False
             try:
-                self.post_message(ChangesArrived(await session.changes(refresh=refresh), refresh))
+                changes = await with_known(await session.changes(refresh=refresh), self.by_path)
+                if self.changes is None:  # later on nearly everything is as it was
+                    await self.kept_rows.get_ready(changes.files, Shape(self.order))
+                self.post_message(ChangesArrived(changes, refresh))
                 self.post_message(CommentsArrived(tuple(await session.comments())))
             except self.cloche.failures as error:
                 self.post_message(TaskFailed(*told(error)))
 
-    @work(group="load", exclusive=True, exit_on_error=False)
+    @work("load", exclusive=True)
     async def load(self, session: SessionPort, change: FileChange) -> None:
         """Fetch and compare a file."""
         try:
@@ -173,7 +206,7 @@ class ReviewWork(MergeKeys, ReadingScreen):
         except self.cloche.failures as error:
             self.post_message(TaskFailed(*told(error)))
 
-    @work(group="decide", exit_on_error=False)
+    @work("decide")
     async def send(
         self, session: SessionPort, decisions: Sequence[Decide], units: frozenset[tuple[str, str]]
     ) -> None:
@@ -186,7 +219,7 @@ class ReviewWork(MergeKeys, ReadingScreen):
         else:
             self.post_message(DecisionRecorded(units))
 
-    @work(group="decide", exit_on_error=False)
+    @work("decide")
     async def step_back(self, session: SessionPort, *, again: bool) -> None:
         """Take the last decision back, or decide it again."""
         try:

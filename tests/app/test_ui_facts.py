@@ -17,7 +17,13 @@ from app.ui.fleet_facts import (
     row_of,
 )
 from app.ui.keys import key_groups
-from app.ui.review_facts import next_open, progress_of, safe_to_accept, with_decisions
+from app.ui.review_facts import (
+    next_open,
+    progress_in,
+    safe_to_accept,
+    total_progress,
+    with_decisions,
+)
 from app.ui.review_lines import file_facts
 from snapshot.safe_text import safe_name
 from tests.doubles.keeper import session_info
@@ -130,7 +136,7 @@ def test_the_next_open_unit_goes_on_at_the_top() -> None:
 
 
 def test_progress_counts_what_can_be_decided() -> None:
-    found = progress_of(Changes("s", 1, tuple(FILES)))
+    found = total_progress(map(progress_in, FILES))
     assert (found.files, found.files_done, found.units, found.units_done, found.risky) == (
         3,
         1,

@@ -115,10 +115,10 @@ def test_a_decision_about_one_file_keeps_the_rows_of_the_others() -> None:
     assert [new.key for old, new in rows if old is not new] == [ALL, "d/", "d/4"]
 
 
-def test_what_is_as_it_was_is_the_value_that_was_known() -> None:
+async def test_what_is_as_it_was_is_the_value_that_was_known() -> None:
     known = {n: FileChange(n, "modified") for n in "ab"}
     told = Changes("s", 1, (FileChange("a", "modified"), FileChange("b", "modified", viewed=True)))
-    files = with_known(told, known).files
+    files = (await with_known(told, known)).files
     assert files == told.files
     assert files[0] is known["a"]
     assert files[1] is told.files[1]
