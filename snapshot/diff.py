@@ -8,6 +8,7 @@ the same hunk ids) in every process; when it is used up, what remains becomes on
 
 from __future__ import annotations
 
+import operator
 from bisect import bisect_left
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -196,10 +197,13 @@ def _between(matches: list[Match], height: int, width: int) -> list[Block]:
 
 def _longest_rising(pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
     """Return the longest subsequence whose second numbers rise (patience sorting)."""
+    places = [place for _, place in pairs]
+    if all(map(operator.lt, places, places[1:])):
+        return pairs  # nothing moved: as it nearly always is
     tops: list[int] = []
     top_at: list[int] = []
     before = [-1] * len(pairs)
-    for index, (_, value) in enumerate(pairs):
+    for index, value in enumerate(places):
         pile = bisect_left(tops, value)
         before[index] = top_at[pile - 1] if pile else -1
         tops[pile : pile + 1] = [value]
