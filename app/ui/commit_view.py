@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from textual import on
@@ -168,7 +167,7 @@ class CommitView(CommitWork):
     def show_files(self) -> None:
         """Show the files of the commit; nothing is decided about them here."""
         rows = self.kept_rows.rows(self.ordered, Shape(self.order, self.closed))
-        self.files.set_items([replace(row, decision="", total=0) for row in rows])
+        self.files.set_items([row._replace(decision="", total=0) for row in rows])
         self.files.empty = "it changed no file" if self.shown else ""
         total = total_of(self.ordered, self.glyphs) if self.ordered else ""
         self.tell(
