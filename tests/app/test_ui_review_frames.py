@@ -54,7 +54,7 @@ class Written:
         return [[self.screen.buffer[y][x] for x in range(columns)] for y in range(rows)]
 
 
-def drawn_anew(screen: Screen[object]) -> list[list[pyte.screens.Char]]:
+def drawn_anew(screen: ReviewScreen) -> list[list[pyte.screens.Char]]:
     """Return the screen with nothing taken from earlier frames."""
     for view in screen.query(LineView):
         view.redraw()
