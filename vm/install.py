@@ -9,3 +9,6 @@ PREFIX: Final = "{prefix}"
 
 PROGRAMS: Final = "/programs"
 """That folder in an image; no package of the distribution has files in it."""
+
+USUAL_PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+"""What the guest's programs have where the image names no PATH."""

@@ -17,7 +17,7 @@ import yaml
 
 from app.errors import AppError
 from vm.egress.names import INTERNAL
-from vm.install import PREFIX, PROGRAMS
+from vm.install import PREFIX, PROGRAMS, USUAL_PATH
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -37,9 +37,6 @@ NEEDS: Final[tuple[Need, ...]] = get_args(Need)
 
 OWN_PREFIX: Final = "/home/agent/.local"
 """Where `install` puts a program in a session; looked at before the image's own folders."""
-
-USUAL_PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-"""What the guest's programs have where the image names no PATH."""
 
 STARTER: Final = (
     'command -v "$2" >/dev/null 2>&1 || { printf "%s\\n" "$1" >&2; exit 127; }; shift; exec "$@"'

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING
 import pytest
 import yaml
 
-from app.agents import USUAL_PATH, builtin
+from app.agents import builtin
 from app.broker.settings import BUILT_IN, BrokerSettings
 from app.config import load_config
 from app.errors import AppError
 from app.main import run
 from vm.egress.broker import services
 from vm.egress.profiles import load
+from vm.install import USUAL_PATH
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -69,6 +69,8 @@ def test_the_folder_lies_over_the_image_below(tmp_path: Path) -> None:
     tar = archive(tmp_path / "t.tar", *GOOD)
     found = added.add(tmp_path, RECIPE, below, tar, lambda what, _: steps.append(what))
     assert found.name == "tool"
+    assert found.env["PATH"].startswith("/programs/bin:/usr/local/sbin:")
+    assert "PATH" not in below.env
     assert "packing the programs" in steps
     record = build.older_record(store.image_folder(tmp_path, "tool"))
     assert record is not None

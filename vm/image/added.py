@@ -82,7 +82,8 @@ class _Added:
             progress("packing the programs", 0.85)
             shutil.copyfile(self.below.base, target)
             run(["mksquashfs", folder, str(target), *_APPEND], what="mksquashfs", seconds=SECONDS)
-        return Installed(store.read_record(self.below.base.parent).base_packages)
+        packages = store.read_record(self.below.base.parent).base_packages
+        return Installed(packages, programs=True)
 
 
 def unpack(archive: Path, folder: Path) -> None:

@@ -49,6 +49,7 @@ class Installed:
 
     packages: list[str] = field(default_factory=list[str])
     imported: store.Imported | None = None
+    programs: bool = False
 
 
 class BaseSystem(Protocol):
@@ -300,7 +301,9 @@ class _Build:
     def take_base(self, folder: Path, record: store.ImageRecord) -> None:
         """Take over an older image's base system, which no file of ours would make different."""
         os.link(folder / store.BASE, self._out / store.BASE)
-        self._installed = self._base.kept(Installed(record.base_packages, record.imported))
+        self._installed = self._base.kept(
+            Installed(record.base_packages, record.imported, record.programs)
+        )
 
     def run(self, store_folder: Path) -> Path:
         machine = self._machine or machine_files.make(
@@ -329,6 +332,7 @@ class _Build:
             toolkit_packages=machine.packages,
             base_packages=installed.packages,
             imported=installed.imported,
+            programs=installed.programs,
         )
         encoded = msgspec.json.format(msgspec.json.encode(record), indent=1)
         (self._out / store.RECORD).write_bytes(encoded)

@@ -18,6 +18,7 @@ from blake3 import blake3
 
 from vm.errors import ImageMissing, VMError
 from vm.image.recipes import RECIPES
+from vm.install import PROGRAMS, USUAL_PATH
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -113,6 +114,8 @@ class ImageRecord(msgspec.Struct, frozen=True):
     base_packages: list[str]
     imported: Imported | None = None
     """None where the base system was built here from packages."""
+    programs: bool = False
+    """Whether it has the folder of what a line of shell installed, whose programs come first."""
 
 
 def image_folder(store: Path, name: str) -> Path:
@@ -241,13 +244,14 @@ def image_set(folder: Path, record: ImageRecord) -> ImageSet:
         base=folder / BASE,
         digest=record.digest,
         kernel_release=record.kernel_release,
-        env=_environment(record.imported),
+        env=_environment(record),
     )
 
 
-def _environment(imported: Imported | None) -> dict[str, str]:
+def _environment(record: ImageRecord) -> dict[str, str]:
+    imported = record.imported
     if imported is None:
-        return {}
+        return {"PATH": f"{PROGRAMS}/bin:{USUAL_PATH}"} if record.programs else {}
     return {**imported.env, "SHELL": imported.shell} if imported.shell else dict(imported.env)
 
 
