@@ -88,8 +88,11 @@ def test_every_line_has_the_width_and_nothing_hidden(
 @given(
     lines=st.lists(st.sampled_from(["one", "two", "three", "x" * 70]), max_size=12),
     layout=st.sampled_from(("split", "unified")),
+    no_space=st.booleans(),
 )
-def test_each_changed_line_can_be_reached_in_every_view(lines: list[str], layout: Layout) -> None:
+def test_each_changed_line_can_be_reached_in_every_view(
+    lines: list[str], layout: Layout, no_space: bool
+) -> None:
     numbered = [f"{index}:{line}" for index, line in enumerate(lines)]
     base = "\n".join(numbered[::2]).encode()
     agent = "\n".join([*numbered[1::2], "last"]).encode()
@@ -100,6 +103,7 @@ def test_each_changed_line_can_be_reached_in_every_view(lines: list[str], layout
             await settle(pilot)
             app.pane.set_layout(layout)
             app.pane.set_wrap(True)
+            app.pane.set_no_space(no_space)
             await settle(pilot)
             shown = "\n".join(texts_of(app.pane))
             for index in range(len(numbered)):
