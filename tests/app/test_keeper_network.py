@@ -20,7 +20,7 @@ from app.errors import AppError
 from app.keeper.ledger import Ledger
 from app.keeper.network import SHUT, GuestNetwork
 from app.paths import Paths
-from app.protocol import EgressAnswer, EgressInfo
+from app.protocol import EgressAnswer, EgressInfo, EgressRule
 from app.records import SessionRecord, StateRecord, read_state, write_record
 from app.services.egress_rules import offered
 from tests.app.test_gateway_process import WAIT_S, frame, look_up, send
@@ -31,6 +31,8 @@ from vm.egress.rules import parse_rule
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
     from pathlib import Path
+
+    from vm.egress.questions import Answer
 
 HOST = "a.dev.example"
 RESET = 0x14
@@ -134,6 +136,21 @@ async def test_an_answer_is_written_where_it_belongs_and_ends_the_wait(
         with pytest.raises(AppError) as caught:
             await here.network.answer(given)
         assert caught.value.code == "no-such"
+        card.close()
+
+
+async def test_of_two_answers_at_once_one_holds_and_the_other_is_told(tmp_path: Path) -> None:
+    async with bench_of(tmp_path) as here:
+        card = await here.started()
+        await here.asked(card)
+        answers: tuple[Answer, ...] = ("deny", "deny-always", "session")
+        given = (here.network.answer(EgressAnswer(HOST, one)) for one in answers)
+        first, *late = await asyncio.gather(*given, return_exceptions=True)
+        assert first == EgressRule(f"deny {HOST} in this session")
+        assert [one.code for one in late if isinstance(one, AppError)] == ["no-such"] * 2
+        assert await flags(card) == RESET
+        assert len(read_session_egress(here.folder).rules) == 1
+        assert not (here.paths.config / "rules.yaml").exists()
         card.close()
 
 
