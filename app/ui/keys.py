@@ -83,6 +83,17 @@ ASKING_KEYS = (
 )
 
 
+CAP_GROUP = KeyGroup(
+    "Question about a session's cap",
+    (
+        KeyRow(("r",), "Raise the cap to what is shown: as much again"),
+        KeyRow(("n",), "No cap for this session any more; enter takes it"),
+        KeyRow(("k",), "Keep it stopped: what waits is refused, and what comes"),
+        *ASKING_KEYS[1:],
+    ),
+)
+
+
 def rows_of(
     bindings: Iterable[BindingType], keys: Mapping[str, str] | None = None
 ) -> tuple[KeyRow, ...]:
@@ -190,7 +201,7 @@ def key_groups(
     """Return every group, with the user's own prefix and the `keys` that the user moved."""
     groups = [KeyGroup(title, _rows_at(cls, keys)) for title, cls in _places()]
     everywhere = KeyGroup(groups[0].title, (*groups[0].rows, ANSWERING))
-    ordered = (everywhere, asking_group(), groups[1], *terminal_groups(), *groups[2:])
+    ordered = (everywhere, asking_group(), groups[1], *terminal_groups(), *groups[2:], CAP_GROUP)
     return tuple(_with_prefix(group, prefix) for group in ordered)
 
 
