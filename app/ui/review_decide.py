@@ -35,7 +35,7 @@ class ReviewDecide(ReviewView):
         """Let the cursor go on after a decision, or stay where it is."""
         self.goes_on = not self.goes_on
         where = "goes to what is open next" if self.goes_on else "stays where it is"
-        self.say(f"After a decision the cursor {where}.", "a changes that", "done")
+        self.say(f"After a decision the cursor {where}.", "ctrl+n changes that", "done")
 
     def _decide(self, decisions: Sequence[Decide], units: Iterable[tuple[str, str]]) -> None:
         if self.session is not None and decisions:

@@ -161,7 +161,7 @@ REVIEW_BINDINGS: list[BindingType] = [
         id="review.find",
     ),
     Binding(
-        "a",
+        "ctrl+n",
         "go_on",
         "go on or stay",
         show=False,

@@ -208,9 +208,9 @@ async def test_nothing_is_decided_about_a_file_that_is_not_shown_yet(
 
 async def test_the_cursor_stays_after_a_decision_when_it_is_told_to(review: Review) -> None:
     await review.open(TOKENIZER)
-    await review.keys("a", "space")
+    await review.keys("ctrl+n", "space")
     assert review.decisions()[0] == "accepted"
     assert review.screen.unit_index() == 0
-    await review.keys("a", "x")
+    await review.keys("ctrl+n", "x")
     assert review.decisions()[0] == "rejected"
     assert review.screen.unit_index() == 1
