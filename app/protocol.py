@@ -63,7 +63,7 @@ class EgressInfo(msgspec.Struct, frozen=True):
 
 
 class Meter(msgspec.Struct, frozen=True):
-    """What a session used of model services, as their answers said, and where it stops to ask."""
+    """What a session used of model services, by their answers, and where it stops to ask."""
 
     answers: int = 0
     tokens: int = 0
@@ -72,7 +72,7 @@ class Meter(msgspec.Struct, frozen=True):
     unpriced: int = 0
     """Tokens of models without a price."""
     silent: int = 0
-    """Answers that did not say what they used."""
+    """Answers that did not say what they used; their tokens are estimated."""
     cap_tokens: int | None = None
     cap_usd: float | None = None
     asks: bool = False

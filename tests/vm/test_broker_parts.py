@@ -296,7 +296,7 @@ def test_numbers_that_are_none_do_not_count() -> None:
         raw = json.dumps({"model": "gpt-5", "usage": {"prompt_tokens": value}}).encode()
         assert read("openai", raw, events=False) is None
     assert read("openai", b"[" * 100_000, events=False, piece=1 << 16) is None
-    assert Totals().with_answer(None).silent == 1
+    assert Totals().with_answer(Usage(said=False)).silent == 1
     assert read("openai", gzip.compress(b"{}"), events=False) is None
 
 

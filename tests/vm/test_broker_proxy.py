@@ -301,6 +301,35 @@ class AtCap:
         return tasks
 
 
+async def test_who_hangs_up_before_the_numbers_reaches_the_cap_all_the_same(tmp_path: Path) -> None:
+    gone = asyncio.Event()
+
+    async def stream(_: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readexactly(400)
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n")
+        try:
+            while True:
+                writer.write(b'data: {"model": "gpt-4o", "choices": []}\n\n')
+                await writer.drain()
+        finally:
+            gone.set()
+
+    async with Upstream(tmp_path, stream) as upstream:
+        lab = upstream.lab(METERED, caps=Caps(tokens=101))
+        reader, writer = await lab.guest()
+        writer.write(lab.head("POST /v1/chat", "Content-Length: 400") + b"x" * 400)
+        async with asyncio.timeout(WAIT_S):
+            await reader.readuntil(b"choices")
+            writer.transport.abort()
+            await gone.wait()
+            await asyncio.wait(lab.tasks)
+        totals = lab.broker.gate.totals
+        assert (totals.answers, totals.silent, totals.unpriced) == (1, 1, 0)
+        assert totals.tokens >= 101  # 400 bytes that were sent, and at least the event that came
+        assert totals.dollars == pytest.approx((100 * 2.5 + (totals.tokens - 100) * 10) / 1e6)
+        assert code_of(await lab.ask(lab.head("POST /v1/chat"))) == "cap"
+
+
 def code_of(answer: bytes) -> str:
     return str(json.loads(body(answer))["error"]["code"])
 

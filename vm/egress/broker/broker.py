@@ -176,6 +176,6 @@ class Broker:
         except (h11.LocalProtocolError, Refused):
             return  # a HEAD has no body, and a guest that reads nothing is told nothing
 
-    def _used(self, usage: Usage | None) -> None:
+    def _used(self, usage: Usage) -> None:
         self.gate.totals = self.gate.totals.with_answer(usage)
         self._tell(self.gate.totals)

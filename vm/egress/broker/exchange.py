@@ -13,7 +13,7 @@ import h11
 
 from vm.egress.broker import git, heads, scrub, target
 from vm.egress.broker.pipes import CHUNK, GuestPipe, Limits, Pipe
-from vm.egress.broker.usage import Reader, Usage
+from vm.egress.broker.tally import Tally
 from vm.egress.kinds import DialRefused, Refused
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable
 
     from vm.egress.broker.services import Held
+    from vm.egress.broker.usage import Usage
 
     Connect = Callable[[str, int], Awaitable[socket.socket]]
     """How the host reaches a service: name and port to a connected socket. Raises DialRefused."""
@@ -52,7 +53,7 @@ class Around:
     limits: Limits
     may_meter: Callable[[Callable[[], bool]], Awaitable[None]]
     """Waits for a word where a cap is reached, as long as who asked is there; raises Refused."""
-    used: Callable[[Usage | None], None]
+    used: Callable[[Usage], None]
 
 
 class Exchange:
@@ -63,7 +64,8 @@ class Exchange:
         self.record = Record(held.service.name)
         self.begun = False
         """An answer was begun: nothing else can be said to the guest any more."""
-        self._metered = False
+        self._tally: Tally | None = None
+        """Of a request that a cap counts."""
         self._first: list[bytes] = []
 
     async def run(self, request: h11.Request) -> bool:
@@ -93,9 +95,9 @@ class Exchange:
             await self._check_git(method, asked, headers)
         elif not target.passes(service.allow, method, asked.path):
             raise Refused("not-allowed")
-        self._metered = target.passes(service.metered, method, asked.path)
-        if self._metered:
+        if target.passes(service.metered, method, asked.path):
             await self._around.may_meter(self._guest.gone)
+            self._tally = Tally(service.meter)
 
     async def _check_git(
         self, method: str, asked: target.Target, headers: list[tuple[bytes, bytes]]
@@ -165,6 +167,8 @@ class Exchange:
         for piece in self._first:
             await service.send(h11.Data(data=piece))
         async for piece in self._body:
+            if self._tally is not None:
+                self._tally.sent(piece)
             await service.send(h11.Data(data=piece))
         await service.send(h11.EndOfMessage())
 
@@ -182,22 +186,26 @@ class Exchange:
         passed = heads.answer(raw, scrubber)
         kinds = [value.lower() for name, value in raw if name == b"content-type"]
         events = any(kind.startswith(b"text/event-stream") for kind in kinds)
-        reader = Reader(self.held.service.meter, events) if self._metered else None
+        tally = self._tally if response.status_code < 300 else None
+        if tally is not None:
+            tally.begins(events)
         self.begun, self.record.status = True, response.status_code
-        await self._guest.send(h11.Response(status_code=response.status_code, headers=passed))
         try:
-            await self._pieces(service, scrubber, reader)
+            await self._guest.send(h11.Response(status_code=response.status_code, headers=passed))
+            await self._pieces(service, scrubber, tally)
         finally:
             self.record.scrubbed = scrubber.found
-            if reader is not None and response.status_code < 300:
-                self._around.used(reader.result())
+            if tally is not None:
+                self._around.used(tally.result())
 
-    async def _pieces(self, service: Pipe, scrubber: scrub.Scrubber, reader: Reader | None) -> None:
+    async def _pieces(self, service: Pipe, scrubber: scrub.Scrubber, tally: Tally | None) -> None:
         while isinstance(event := await service.event(), h11.Data):
-            if reader is not None:
-                reader.feed(bytes(event.data))
+            if tally is not None:
+                tally.received(bytes(event.data))
             if piece := scrubber.feed(bytes(event.data)):
                 await self._guest.send(h11.Data(data=piece))
+        if tally is not None:
+            tally.ends()
         if piece := scrubber.finish():
             await self._guest.send(h11.Data(data=piece))
         await self._guest.send(h11.EndOfMessage())

@@ -50,19 +50,21 @@ class Totals:
     unpriced: int = 0
     """Tokens of models without a price."""
     silent: int = 0
-    """Answers that did not say what they used."""
+    """Answers that did not say what they used; their tokens are estimated."""
 
     def over(self, caps: Caps) -> bool:
         """Tell whether a cap is reached."""
         by_tokens = caps.tokens is not None and self.tokens >= caps.tokens
         return by_tokens or (caps.dollars is not None and self.dollars >= caps.dollars)
 
-    def with_answer(self, usage: Usage | None) -> Totals:
+    def with_answer(self, usage: Usage) -> Totals:
         """Return the totals with one answer more."""
-        now = replace(self, answers=self.answers + 1)
-        if usage is None:
-            return replace(now, silent=self.silent + 1)
-        now = replace(now, tokens=self.tokens + usage.tokens)
+        now = replace(
+            self,
+            answers=self.answers + 1,
+            tokens=self.tokens + usage.tokens,
+            silent=self.silent + (not usage.said),
+        )
         price = cost(usage)
         if price is None:
             return replace(now, unpriced=self.unpriced + usage.tokens)
@@ -108,8 +110,7 @@ def as_of() -> str:
 
 def cost(usage: Usage) -> float | None:
     """Return an answer's list price in US dollars; None where it is not known."""
-    name = _DATED.sub("", usage.model.rpartition("/")[2])
-    price: dict[str, float] | None = _prices()["models"].get(name)
+    price = _price(usage)
     read = usage.fresh + usage.cached + usage.written
     if price is None or read > price.get("up_to", read):
         return None
@@ -122,3 +123,16 @@ def cost(usage: Usage) -> float | None:
         usage.output * price["output"],
     )
     return sum(parts) / 1_000_000
+
+
+def _price(usage: Usage) -> dict[str, float] | None:
+    """Return the prices of an answer's model.
+
+    An answer that was cut before it named one costs as the dearest, or a program that always hangs
+    up at once would never reach a cap in dollars.
+    """
+    models: dict[str, dict[str, float]] = _prices()["models"]
+    if not usage.said and not usage.model:
+        dearest = max(models.values(), key=lambda price: price["input"])
+        return {name: price for name, price in dearest.items() if name != "up_to"}
+    return models.get(_DATED.sub("", usage.model.rpartition("/")[2]))

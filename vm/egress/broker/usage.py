@@ -22,6 +22,8 @@ class Usage:
     written: int = 0
     """Tokens written into the provider's cache, which Anthropic counts apart."""
     output: int = 0
+    said: bool = True
+    """The answer told at least part of it; else all of it is an estimate."""
 
     @property
     def tokens(self) -> int:
@@ -33,18 +35,22 @@ class Reader:
     """Reads along with one answer: `feed`, then `result`; None where it did not say."""
 
     def __init__(self, kind: str, events: bool) -> None:
-        self._kind, self._events = kind, events
+        self._kind, self.events = kind, events
+        self.model = ""
+        """As far as the answer named it by now."""
+        self.seen = 0
+        """Events of a stream, bytes of another body."""
         self._kept = bytearray()
         self._long = False
-        self._model = ""
         self._numbers: dict[str, int] = {}
 
     def feed(self, data: bytes) -> None:
         """Take a piece of the body."""
-        if self._long and not self._events:
+        self.seen += 0 if self.events else len(data)
+        if self._long and not self.events:
             return
         self._kept += data
-        if not self._events:
+        if not self.events:
             self._long = len(self._kept) > MAX_JSON
         else:
             self._lines()
@@ -54,6 +60,7 @@ class Reader:
     def _lines(self) -> None:
         *lines, rest = bytes(self._kept).split(b"\n")
         for line in lines:
+            self.seen += line.startswith(b"data:")
             if line.startswith(b"data:") and not self._long and len(line) <= MAX_LINE:
                 self._take(line[5:])
             self._long = False
@@ -62,14 +69,14 @@ class Reader:
 
     def result(self) -> Usage | None:
         """Return what the whole answer said."""
-        if not self._events and not self._long:
+        if not self.events and not self._long:
             self._take(bytes(self._kept))
         if not self._numbers:
             return None
         get = self._numbers.get
         cached = get("cached", 0)
         fresh = get("input", 0) - (0 if self._kind == "anthropic" else cached)
-        return Usage(self._model, max(0, fresh), cached, get("written", 0), get("output", 0))
+        return Usage(self.model, max(0, fresh), cached, get("written", 0), get("output", 0))
 
     def _take(self, raw: bytes) -> None:
         try:
@@ -83,7 +90,7 @@ class Reader:
         for part in (item, _dict(item.get("message")), _dict(item.get("response"))):
             model = part.get("model") or part.get("modelVersion")
             if isinstance(model, str) and len(model) <= 128 and model.isprintable():
-                self._model = model
+                self.model = model
             self._usage(_dict(part.get("usage") or part.get("usageMetadata")))
 
     def _usage(self, said: dict[str, Any]) -> None:
