@@ -2,7 +2,9 @@
 
 What an agent wrote is opened by nobody unless the user says so: a program that reads hostile bytes
 may have faults. The files lie in a folder that only the user can enter, cannot be executed, and go
-when the workstation ends.
+when the workstation ends. Which program a desktop takes is decided by a file's name, and some kinds
+of files are run by theirs (`.desktop`, `.exe`, `.jar`), executable or not. So a desktop gets names
+that end as the contents ask for, and only contents that are looked at.
 """
 
 from __future__ import annotations
@@ -16,6 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from app.errors import AppError
+from snapshot.content_kind import kind_of
+from snapshot.lines import BINARY_WINDOW, is_binary
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,6 +32,25 @@ MAX_NAME: Final = 80
 
 START_S: Final = 30.0
 """Seconds within which a program is begun; it then goes on alone."""
+
+TEXT: Final = ".txt"
+ENDINGS: Final = {
+    "image/png": ".png",
+    "image/jpeg": ".jpg",
+    "image/gif": ".gif",
+    "image/bmp": ".bmp",
+    "image/webp": ".webp",
+    "image/avif": ".avif",
+    "image/heic": ".heic",
+    "application/pdf": ".pdf",
+    "audio/ogg": ".ogg",
+    "audio/flac": ".flac",
+    "audio/mpeg": ".mp3",
+    "audio/wav": ".wav",
+    "video/mp4": ".mp4",
+    "video/x-msvideo": ".avi",
+}
+"""How the names end of what desktops show and never run."""
 
 _STRANGE: Final = re.compile(r"[^A-Za-z0-9._-]+")
 
@@ -74,10 +97,13 @@ class Outside:
     def open(self, files: Sequence[Path]) -> None:
         """Open files: with the user's command at once, else one after the other.
 
-        Raises AppError `not-found` where the program is not there. Blocks for a moment.
+        Raises AppError `not-found` where the program is not there, `refused` where the desktop
+        might run one of them, and OSError. Blocks for a moment.
         """
-        names = [str(file) for file in files]
-        argvs = [[*self._command, *names]] if self._command else [["xdg-open", n] for n in names]
+        if self._command:
+            argvs = [[*self._command, *map(str, files)]]
+        else:
+            argvs = [["xdg-open", str(_for_desktop(file))] for file in files]
         for argv in argvs:
             self._start(argv)
 
@@ -114,6 +140,31 @@ def _written(target: Path, content: bytes) -> Path:
     with os.fdopen(os.open(target, flags, 0o400), "wb") as file:
         file.write(content)
     return target
+
+
+def _for_desktop(file: Path) -> Path:
+    """Return a name of a file that ends as its content asks for. Raises AppError, OSError."""
+    with file.open("rb") as opened:
+        ending = desktop_ending(opened.read(BINARY_WINDOW))
+    if not ending:
+        raise AppError(
+            "refused",
+            f"{file.name} is nothing that a desktop only shows; it is saved in {file.parent}.",
+            "Name a program for it in config.yaml: ui: {open_with: [PROGRAM]}",
+        )
+    if file.name.endswith(ending):
+        return file
+    named = file.with_name(file.name + ending)
+    os.link(file, named)
+    return named
+
+
+def desktop_ending(data: bytes) -> str:
+    """Return the ending for a content by its beginning; empty where a desktop might run it."""
+    kind = kind_of(data)
+    if is_binary(data) or kind == "application/pdf":
+        return ENDINGS.get(kind, "")
+    return TEXT
 
 
 def plain_name(path: str) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import select
 import stat
 import sys
 from typing import TYPE_CHECKING
@@ -11,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.errors import AppError
-from app.services.outside import MAX_NAME, Outside, plain_name
+from app.services.outside import ENDINGS, MAX_NAME, TEXT, Outside, desktop_ending, plain_name
 from tests.doubles.pilots import settle, until
 from tests.doubles.reviews import Review, opened_review
 
@@ -73,6 +75,57 @@ async def test_a_program_of_the_users_gets_both_files(
     file = next(file for file in review.keeper.files if file.path == LOGO)
     assert out.read_bytes() == (file.base or b"") + (file.agent or b"")
     review.app.outside.close()
+
+
+DESKTOP_ENTRY = b"[Desktop Entry]\nType=Application\nExec=sh -c id\nName=x\n"
+
+
+@given(st.one_of(st.binary(max_size=64), st.sampled_from([b"MZ\0", b"PK\3\4\0", b"\x7fELF\0"])))
+def test_a_desktop_is_told_only_of_kinds_that_it_shows(data: bytes) -> None:
+    assert desktop_ending(data) in {TEXT, "", *ENDINGS.values()}
+    assert desktop_ending(data) != TEXT or b"\0" not in data
+
+
+@pytest.mark.parametrize(
+    ("path", "content", "given"),
+    [
+        ("x.desktop", DESKTOP_ENTRY, "agent-x.desktop.txt"),
+        ("x.html", b"<script>", "agent-x.html.txt"),
+        ("notes.txt", b"", "agent-notes.txt"),
+        ("x.exe", b"\x89PNG\r\n\x1a\n\0", "agent-x.exe.png"),
+        ("x.png", b"\x89PNG\r\n\x1a\n\0", "agent-x.png"),
+    ],
+)
+def test_the_desktop_gets_names_by_which_it_runs_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str, content: bytes, given: str
+) -> None:
+    os.mkfifo(tmp_path / "said")
+    said = os.open(tmp_path / "said", os.O_RDONLY | os.O_NONBLOCK)
+    program = tmp_path / "bin" / "xdg-open"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\nprintf %s "$1" >{tmp_path}/said\n')
+    program.chmod(0o700)
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    outside = Outside()
+    outside.open(outside.save(path, (None, content)))
+    assert select.select([said], [], [], 60.0)[0]
+    assert os.read(said, 4096).decode().rpartition("/")[2] == given
+    os.close(said)
+    outside.close()
+
+
+def test_what_a_desktop_might_run_is_not_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    outside = Outside()
+    for name, content in (("x.exe", b"MZ\0"), ("x.jar", b"PK\3\4\0"), ("x.png", b"MZ\0")):
+        files = outside.save(name, (None, content))
+        with pytest.raises(AppError, match="only shows") as caught:
+            outside.open(files)
+        assert str(files[0].parent) in caught.value.message
+    outside.close()
 
 
 async def test_without_a_desktop_they_are_saved_and_said_where(review: Review) -> None:
