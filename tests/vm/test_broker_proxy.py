@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import socket
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.vm.broker_lab import CANARY, WAIT_S, Upstream, body
 from vm.egress.broker.meter import Caps, Totals, Waiting
-from vm.egress.broker.pipes import Limits
+from vm.egress.broker.pipes import GuestPipe, Limits
 from vm.egress.broker.trust import bundle, context
 
 if TYPE_CHECKING:
@@ -392,6 +393,21 @@ async def test_a_client_that_gave_up_at_a_cap_costs_nothing_later(tmp_path: Path
         assert reader.at_eof()
     assert len(upstream.heads) == 1
     assert [one.code for one in here.lab.records] == ["guest-gone", "answered"]
+
+
+async def test_a_client_that_is_cut_off_has_given_up() -> None:
+    ours, guest = socket.socketpair()
+    reader, writer = await asyncio.open_connection(sock=ours)
+    pipe = GuestPipe(reader, writer, WAIT_S, "guest-timeout")
+    assert not pipe.gone()
+    writer.write(b"an answer that nobody reads")
+    await writer.drain()
+    guest.close()
+    async with asyncio.timeout(WAIT_S):
+        with pytest.raises(ConnectionResetError):
+            await reader.read()
+    assert pipe.gone()
+    writer.close()
 
 
 async def test_a_silent_service_is_given_up(tmp_path: Path) -> None:

@@ -97,9 +97,10 @@ class GuestPipe(Pipe):
         To end one half and read on is allowed, but no client of a model does it; one that was
         killed looks just so.
         """
-        sock = self._writer.get_extra_info("socket")
+        if self._writer.is_closing():
+            return True  # it was cut off, and then there is no descriptor to ask any more
         poll = select.poll()
-        poll.register(sock.fileno(), select.POLLRDHUP)
+        poll.register(self._writer.get_extra_info("socket").fileno(), select.POLLRDHUP)
         return bool(poll.poll(0))
 
     async def request(self, limits: Limits) -> h11.Request | None:
