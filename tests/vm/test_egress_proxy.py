@@ -22,6 +22,7 @@ from vm.egress.dial_proxy import MAX_HEAD, NOTE, ProxyDialer
 from vm.egress.kinds import Dialled, DialRefused, Request
 from vm.egress.policy import Policy, Profile
 from vm.egress.proxy import Proxies, Proxy, exceptions, from_environment
+from vm.egress.sniff_http import SWITCHING
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -392,18 +393,43 @@ async def test_plain_requests_reach_the_proxy_with_their_whole_address() -> None
 
 async def test_a_websocket_through_the_proxy_is_read_as_http_no_longer() -> None:
     upgrade = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n\r\n"
-    async with PlainProxy(upgrade, b"\x81\x05frame") as proxy:
+    frame = b"\x81\x81maskx"
+    async with PlainProxy(upgrade, frame) as proxy:
         made = await plain(proxy)
         reader, writer = await asyncio.open_connection(sock=made.socket)
         ask = b"GET /ws HTTP/1.1\r\nHost: api.example.org\r\nConnection: Upgrade\r\n"
         writer.write(ask + b"Upgrade: websocket\r\n\r\n")
         async with asyncio.timeout(WAIT_S):
             assert await reader.readuntil(b"\r\n\r\n") == upgrade
-            writer.write(b"\x81\x05frame")
-            assert await reader.readexactly(7) == b"\x81\x05frame"
+            writer.write(frame)
+            assert await reader.readexactly(len(frame)) == frame
         writer.close()
         await writer.wait_closed()
-    assert proxy.bodies == [b"\x81\x05frame"]
+    assert proxy.bodies == [frame]
+
+
+UPGRADE = (
+    b"GET /%d HTTP/1.1\r\nHost: a.example\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n"
+)
+PLAIN = b"GET /%d HTTP/1.1\r\nHost: a.example\r\n\r\n"
+
+
+def test_what_an_earlier_answer_brings_is_no_word_about_another_protocol() -> None:
+    absolute = Absolute(Request("a.example", 80), "")
+    absolute.feed(PLAIN % 1 + UPGRADE % 2)
+    absolute.answered(SWITCHING + b" from the body of an answer\r\n\r\n")
+    assert absolute.feed(PLAIN % 3).startswith(b"GET http://a.example/3 HTTP/1.1\r\n")
+
+
+@pytest.mark.parametrize("early", [0, 1])
+def test_a_proxy_that_did_not_follow_hears_no_request_behind_an_upgrade(early: int) -> None:
+    said = b"GET http://intern.example/ HTTP/1.1\r\nHost: intern.example\r\n\r\n"
+    absolute = Absolute(Request("a.example", 80), "")
+    absolute.feed(UPGRADE % 1)
+    absolute.answered(SWITCHING + b" Switching Protocols\r\n\r\n")
+    assert absolute.feed(said[:early]) == said[:early]
+    with pytest.raises(h11.ProtocolError):
+        absolute.feed(said[early:])
 
 
 async def test_where_nothing_reads_requests_along_port_80_is_a_tunnel() -> None:

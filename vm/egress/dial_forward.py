@@ -28,6 +28,10 @@ LEFT_OUT: Final = (b"proxy-authorization", b"proxy-connection", b"max-forwards")
 """Headers of the guest's that are no business of the proxy's."""
 REPEATING: Final = (b"TRACE", b"TRACK")
 """Methods that are answered by the request as it came, credentials included."""
+FRAME: Final = 2
+"""Bytes with which a websocket's frame begins (RFC 6455, 5.2)."""
+MASKED: Final = 0x80
+"""What the second of them has in each frame of a client's, and in no request: those are ASCII."""
 LAST_S: Final = 60.0
 """How long an answer may take on once the guest's side has ended."""
 
@@ -45,16 +49,20 @@ class Absolute:
         self._more = [(b"Proxy-Authorization", authorization.encode())] if authorization else []
         self._reader = h11.Connection(h11.SERVER, max_incomplete_event_size=MAX_HEAD)
         self._writer = h11.Connection(h11.CLIENT)
+        self._first = True
         self._upgrading = False
         self._answer = b""
         self._raw = False
+        self._framed = b""
         pair = authorization.partition(" ")[2].encode()
         plain = base64.b64decode(pair) if pair else b""
         self._scrubber = Scrubber(forms(pair) | forms(plain)) if pair else None
 
     def feed(self, data: bytes) -> bytes:
         """Return what the proxy is told for bytes of the guest. Raises h11.ProtocolError."""
-        if self._raw or not data:
+        if self._raw:
+            return self._checked(data)
+        if not data:
             return data
         self._reader.receive_data(data)
         said = bytearray()
@@ -88,7 +96,10 @@ class Absolute:
             if name.lower() not in LEFT_OUT
         ]
         plain = [(name.lower(), value) for name, value in headers]
-        self._upgrading = asks_for_websocket(bytes(request.method), plain)
+        # as for the gateway, which waits for the answer to this one alone; an answer to a later one
+        # cannot be told from what an earlier one brings
+        self._upgrading = self._first and asks_for_websocket(bytes(request.method), plain)
+        self._first = False
         return h11.Request(method=request.method, target=target, headers=headers + self._more)
 
     def _next(self) -> None:
@@ -97,6 +108,14 @@ class Absolute:
         self._writer = h11.Connection(h11.CLIENT)
         if rest:
             self._reader.receive_data(rest)
+
+    def _checked(self, data: bytes) -> bytes:
+        """Refuse what is no websocket's: a proxy that did not follow would take it for requests."""
+        if len(self._framed) < FRAME:
+            self._framed += data[: FRAME - len(self._framed)]
+            if len(self._framed) == FRAME and not self._framed[1] & MASKED:
+                raise h11.LocalProtocolError("the guest speaks no websocket")
+        return data
 
     def answered(self, data: bytes) -> bytes:
         """Hear what the proxy says, which may agree to another protocol; what goes to the guest.
