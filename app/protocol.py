@@ -15,7 +15,7 @@ from app.protocol_review import Resolve  # noqa: TC001 - msgspec reads the annot
 from vm.egress.broker.meter import CapAnswer  # noqa: TC001 - msgspec reads the annotation
 from vm.egress.questions import (
     Answer,  # noqa: TC001 - msgspec reads the annotations
-    Question,  # noqa: TC001
+    Question,  # noqa: TC001 - msgspec reads the annotations
 )
 
 PROTOCOL = 1

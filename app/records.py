@@ -19,7 +19,7 @@ from app.errors import AppError, is_full
 from app.files import overwrite, read_regular, write_atomic
 from app.processes import alive, boot_id, lock_held
 from app.protocol import AgentState, Counts, EgressInfo, Meter, SessionInfo, SessionState
-from vm.egress.questions import Question  # noqa: TC001
+from vm.egress.questions import Question  # noqa: TC001 - msgspec reads the annotation
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -27,7 +27,7 @@ def open_standard() -> None:
             os.open(os.devnull, os.O_RDWR)  # it gets the lowest number that is free: this one
     for number, (name, mode) in enumerate(_NAMES):
         if getattr(sys, name) is None:
-            setattr(sys, name, open(number, mode, encoding="utf-8", closefd=False))  # noqa: SIM115
+            setattr(sys, name, open(number, mode, encoding="utf-8", closefd=False))  # noqa: SIM115 - it stays open for good
 
 
 def finish(status: int) -> int:

@@ -109,7 +109,7 @@ def head_entries(objects: Objects, head: bytes) -> list[SerializedIndexEntry]:
     if len(rows) > MAX_FILES:
         raise TooManyFiles
     return [
-        SerializedIndexEntry(path, (0, 0), (0, 0), 0, 0, mode, 0, 0, 0, item, 0, 0)  # type: ignore[arg-type]
+        SerializedIndexEntry(path, (0, 0), (0, 0), 0, 0, mode, 0, 0, 0, item, 0, 0)  # type: ignore[arg-type]  # dulwich has a type of its own for names
         for path, mode, item in rows
     ]
 

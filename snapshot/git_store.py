@@ -110,7 +110,7 @@ class _Pack:
         self._cached = 0
 
     def read(self, name: bytes) -> Raw:
-        return self._resolve(int(self._index.object_offset(name)))  # type: ignore[arg-type]
+        return self._resolve(int(self._index.object_offset(name)))  # type: ignore[arg-type]  # dulwich has a type of its own for names
 
     def close(self) -> None:
         self._index.close()
@@ -166,7 +166,7 @@ class _Pack:
             return _Head(kind, size, place, at - back)
         if kind == _NAMED_DELTA:
             name = self._data[place : place + self._oid_length]
-            base = int(self._index.object_offset(name))  # type: ignore[arg-type]
+            base = int(self._index.object_offset(name))  # type: ignore[arg-type]  # dulwich has a type of its own for names
             return _Head(kind, size, place + self._oid_length, base)
         if kind not in _KINDS.values():
             raise BadObject("an object is of no kind")

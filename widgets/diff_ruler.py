@@ -54,7 +54,7 @@ class Overview:
         return cls(tuple(map(range, first, last)), scale).decided(pane)
 
     def decided(self, pane: DiffLines) -> Overview:
-        """Return the same hunks with the pane's decisions, which it has none of for new ones."""
+        """Return the same hunks with the pane's decisions; those without one are open."""
         known = pane.decisions[pane.aspect_count :]
         decisions = (*known, *("open",) * (pane.unit_count - len(pane.decisions)))
         cells = tuple(_worst(decisions[hunks.start : hunks.stop]) for hunks in self.hunks)

@@ -252,8 +252,8 @@ def mend_parser() -> None:
     """
     OuterParser.erase = _erase_character()
     setattr(linux_driver, "XTermParser", OuterParser)  # noqa: B010 - the name is not ours
-    setattr(linux_driver, "KITTY_REPORT_ASSOCIATED_TEXT", KITTY_TEXT)  # noqa: B010
-    setattr(linux_driver, "getincrementaldecoder", _lenient_decoder)  # noqa: B010
+    setattr(linux_driver, "KITTY_REPORT_ASSOCIATED_TEXT", KITTY_TEXT)  # noqa: B010 - the name is not ours
+    setattr(linux_driver, "getincrementaldecoder", _lenient_decoder)  # noqa: B010 - the name is not ours
 
 
 def _lenient_decoder(name: str) -> functools.partial[codecs.IncrementalDecoder]:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from vm.egress.kinds import Entry  # noqa: TC001 - msgspec reads the annotations
-from vm.egress.policy import Policy  # noqa: TC001
+from vm.egress.policy import Policy  # noqa: TC001 - msgspec reads the annotations
 from vm.egress.proxy import Proxies
-from vm.egress.questions import Question  # noqa: TC001
+from vm.egress.questions import Question  # noqa: TC001 - msgspec reads the annotations
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -106,10 +106,10 @@ class ReadOnlyBlobs(asyncssh.SFTPServer):
         self._refuse()
 
     # what they refuse differs in its arguments, so each takes any
-    setstat = lsetstat = fsetstat = _refuse  # type: ignore[assignment]
-    remove = mkdir = rmdir = rename = posix_rename = _refuse  # type: ignore[assignment]
-    readlink = symlink = link = lock = unlock = write = _refuse  # type: ignore[assignment]
-    scandir = _refuse  # type: ignore[assignment]
+    setstat = lsetstat = fsetstat = _refuse  # type: ignore[assignment]  # any arguments
+    remove = mkdir = rmdir = rename = posix_rename = _refuse  # type: ignore[assignment]  # any arguments
+    readlink = symlink = link = lock = unlock = write = _refuse  # type: ignore[assignment]  # any arguments
+    scandir = _refuse  # type: ignore[assignment]  # any arguments
 
 
 class GuestSession(ClientSession):

@@ -124,7 +124,7 @@ def test_the_state_of_a_review_says_whether_something_waits(
     status: int,
 ) -> None:
     stopped_session()
-    hunk = HunkInfo("h", 1, 1, 1, 1, decision)  # type: ignore[arg-type]
+    hunk = HunkInfo("h", 1, 1, 1, 1, decision)  # type: ignore[arg-type]  # a word of the table above
     changes = Changes(SESSION, 1, (FileChange("b", "modified", hunks=(hunk,)),))
     monkeypatch.setattr(asking, "_fetch_state", answering((changes, list[Comment](), conflicts)))
     assert main.run(("review", SESSION)) == status

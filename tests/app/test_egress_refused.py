@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def entry(host: str, verdict: str, code: str, count: int = 1, port: int | None = 443) -> Entry:
-    return Entry(0.0, "open", host, port, verdict, code=code, reason=code, count=count)  # type: ignore[arg-type]
+    return Entry(0.0, "open", host, port, verdict, code=code, reason=code, count=count)  # type: ignore[arg-type]  # words of the tests below
 
 
 def test_refusals_are_counted_by_target_and_reason(tmp_path: Path) -> None:

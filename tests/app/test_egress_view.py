@@ -45,7 +45,7 @@ STEPS = st.lists(
 def entry(host: str = "a.example", kind: str = "open", **more: object) -> Entry:
     """Return an entry."""
     verdict = cast("Action", more.pop("verdict", "allow"))
-    return Entry(1.0, cast("Kind", kind), host, 443, verdict, **more)  # type: ignore[arg-type]
+    return Entry(1.0, cast("Kind", kind), host, 443, verdict, **more)  # type: ignore[arg-type]  # fields of any type
 
 
 def shown(view: EgressView) -> list[Row]:

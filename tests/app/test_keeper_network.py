@@ -126,7 +126,7 @@ async def test_an_answer_is_written_where_it_belongs_and_ends_the_wait(
         await here.asked(card)
         (question,) = read_state(here.folder).asks
         assert (question.host, question.ports, question.waiting) == (HOST, (443,), 1)
-        given = EgressAnswer(HOST, answer, wide)  # type: ignore[arg-type]
+        given = EgressAnswer(HOST, answer, wide)  # type: ignore[arg-type]  # a word of the table above
         assert (await here.network.answer(given)).rule == text
         assert await flags(card) == RESET
         await here.until(lambda: not here.session.info().asks)

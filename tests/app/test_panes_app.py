@@ -180,7 +180,7 @@ async def test_nothing_of_a_guest_but_text_colour_and_links_reaches_the_users_te
             await server.put(data[: len(data) // 2] + b"\x18\x1b\\\x1b[?2026l\x1bc")
             await server.put(b"step %d" % number)
             await outer.until(
-                lambda shown, n=number: any(f"step {n}" == line for line in shown)  # type: ignore[misc]
+                lambda shown, n=number: any(f"step {n}" == line for line in shown)  # type: ignore[misc]  # mypy infers no type for `n`
             )
         # Textual itself sets the pointer's shape
         written = bytes(outer.written).replace(b"\x1b]22;default\x07", b"")

@@ -54,7 +54,7 @@ def test_ages_are_short(seconds: float, text: str) -> None:
     ],
 )
 def test_states(state: str, agent_state: str, files: int, shown: str, review: bool) -> None:
-    info = session_info("x", "x", "demo", state, agent_state, counts=(files, 1, 1))  # type: ignore[arg-type]
+    info = session_info("x", "x", "demo", state, agent_state, counts=(files, 1, 1))  # type: ignore[arg-type]  # words of the table above
     assert shown_state(info) == shown
     assert to_review(info) is review
 
@@ -111,7 +111,7 @@ def test_no_text_of_a_session_is_ever_a_control_character(name: str, message: st
 
 
 def unit(name: str, decision: str = "open", aspect: str = "") -> HunkInfo:
-    return HunkInfo(name, 1, 1, 1, 1, decision, aspect)  # type: ignore[arg-type]
+    return HunkInfo(name, 1, 1, 1, 1, decision, aspect)  # type: ignore[arg-type]  # words of the tests below
 
 
 def changed(path: str, *units: HunkInfo, risk: str = "", note: str = "") -> FileChange:

@@ -178,7 +178,7 @@ async def test_a_session_is_never_connected_to_twice_and_a_hidden_one_is_not_dra
         opened.append(session_id)
         return make(session_id)
 
-    terminals.view = view  # type: ignore[method-assign, assignment]
+    terminals.view = view  # type: ignore[method-assign, assignment]  # it counts and passes on
     async with app.run_test(size=WIDE) as pilot:
         await with_panes(pilot, 4)
         feeds = dict(terminals.feeds)

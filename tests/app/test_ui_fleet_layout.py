@@ -94,7 +94,7 @@ async def test_one_terminal_is_opened_in_a_turn_the_current_one_first() -> None:
 
     loop = asyncio.get_running_loop()
     loop.call_soon(count)
-    terminals.view = view  # type: ignore[method-assign]
+    terminals.view = view  # type: ignore[method-assign]  # it counts and passes on
     async with app.run_test(size=WIDE) as pilot:
         await until(pilot, lambda: len(opened) == 9)
         done = True

@@ -35,7 +35,7 @@ def file_of(lines: int, changed_every: int) -> FakeFile:
     ]
     file = FakeFile("src/long.plain", "".join(base).encode(), "".join(agent).encode())
     review = file.review()
-    file.review = lambda: review  # type: ignore[method-assign]
+    file.review = lambda: review  # type: ignore[method-assign]  # compared once
     return file
 
 
@@ -102,7 +102,7 @@ async def test_a_step_draws_what_changed_and_nothing_else(monkeypatch: pytest.Mo
 
         def counted(self: object, at: int, *rest: object) -> object:
             drawn.append(at)
-            return draw(self, at, *rest)  # type: ignore[arg-type]
+            return draw(self, at, *rest)  # type: ignore[arg-type]  # passed on as it came
 
         monkeypatch.setattr(type(pane), "_draw", counted)
         await press(pilot, "j", "j", "j", "j")
@@ -136,7 +136,7 @@ class Asked(FakeSession):
 
     conflict_reads = 0
 
-    async def conflicts(self, path: str = "") -> Sequence[object]:  # type: ignore[override]
+    async def conflicts(self, path: str = "") -> Sequence[object]:  # type: ignore[override]  # its result is not looked at
         self.conflict_reads += 1
         return await super().conflicts(path)
 

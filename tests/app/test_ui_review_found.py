@@ -67,7 +67,7 @@ async def test_n_walks_over_the_files_and_round_the_end(review: Review) -> None:
         ("a.py", ("new", 3)),
     ]
     for one in expected:
-        await until(review.pilot, lambda wanted=one: place(review) == wanted)  # type: ignore[misc]
+        await until(review.pilot, lambda wanted=one: place(review) == wanted)  # type: ignore[misc]  # mypy infers no type for `wanted`
         await review.keys("n")
     await review.keys("N", "N")
     await until(review.pilot, lambda: place(review) == expected[3])

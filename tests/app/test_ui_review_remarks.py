@@ -176,7 +176,7 @@ def conflict(name: str, choice: str = "") -> Conflict:
         b"mine\n",
         b"theirs\n",
         ("yours", "agent", "both", "both-reversed", "base", "text"),
-        choice,  # type: ignore[arg-type]
+        choice,  # type: ignore[arg-type]  # one of those words
     )
 
 

@@ -34,7 +34,7 @@ def ear_of(terminals: StillTerminals, session: str) -> FeedListener:
 
 
 async def enter(pilot: Pilot[None], session: str) -> TerminalView:
-    app: ClocheApp = pilot.app  # type: ignore[assignment]
+    app: ClocheApp = pilot.app  # type: ignore[assignment]  # a Pilot does not tell which app it drives
     slot = fleet_of(app).slot_of(session)
     assert slot is not None
     view = slot.view
@@ -143,7 +143,7 @@ async def test_notifications_are_paced_and_the_newest_wins(
 
         def noted(text: str, *words: str, **options: bool) -> None:
             said.append(text)
-            say(text, *words, **options)  # type: ignore[arg-type]
+            say(text, *words, **options)  # type: ignore[arg-type]  # passed on as it came
 
         monkeypatch.setattr(screen, "say", noted)
         for number in range(300):

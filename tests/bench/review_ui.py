@@ -89,14 +89,14 @@ def long_file() -> FakeFile:
 def quick(file: FakeFile) -> FakeFile:
     """Compare the file once only: in life the keeper does that, in its own process."""
     review = file.review()
-    file.review = lambda: review  # type: ignore[method-assign]
+    file.review = lambda: review  # type: ignore[method-assign]  # compared once
     return file
 
 
 async def opened(pilot: Pilot[None]) -> ReviewScreen:
     """Open the review of the first session."""
     await settle(pilot)
-    pilot.app.open_review("s1")  # type: ignore[attr-defined]
+    pilot.app.open_review("s1")  # type: ignore[attr-defined]  # a Pilot does not tell which app it drives
     await settle(pilot)
     screen = pilot.app.screen
     assert isinstance(screen, ReviewScreen)
@@ -198,7 +198,7 @@ async def many_files() -> dict[str, Any]:
                 told, type=Changes
             )  # values of its own each time, as in life
 
-        keepers[0].changes = known  # type: ignore[method-assign,assignment]
+        keepers[0].changes = known  # type: ignore[method-assign,assignment]  # answers of the same type
         gc.collect()
         with clock.watched():
             began = time.process_time()

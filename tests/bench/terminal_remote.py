@@ -149,7 +149,7 @@ async def keep(folder: Path, socket: Path, command: list[str]) -> None:
         shlex.join(command), encoding=None, term_type="xterm-256color", term_size=(80, 24)
     )
     storage = Path(f"{socket}.d")
-    storage.mkdir()  # noqa: ASYNC240
+    storage.mkdir()  # noqa: ASYNC240 - nothing else runs yet
     record = TerminalRecord(storage, 80, 24)
     server = PaneServer(socket, record, Keyboard(record, process))
     server.start()

@@ -64,7 +64,7 @@ class FakeFile:
         """Compare the contents as the keeper does."""
         file = ChangedFile(
             path=os.fsencode(self.path),
-            kind=self.change_kind,  # type: ignore[arg-type]
+            kind=self.change_kind,  # type: ignore[arg-type]  # one of the kinds, kept as text
             old_path=os.fsencode(self.old_path) if self.old_path else None,
             mode="" if self.agent is None else self.mode,
             old_mode="" if self.base is None else self.old_mode,
@@ -159,7 +159,7 @@ class FakeSession:
     def publish(self, kind: str) -> None:
         """Tell every subscriber that something happened."""
         for queue in self.subscribers:
-            queue.put_nowait(Event(kind, self.info_value))  # type: ignore[arg-type]
+            queue.put_nowait(Event(kind, self.info_value))  # type: ignore[arg-type]  # one of the kinds, kept as text
 
     async def close(self) -> None:
         """End the connection."""
@@ -240,7 +240,7 @@ class FakeSession:
             hunks.append(info)
         return FileChange(
             path=file.path,
-            kind=file.change_kind,  # type: ignore[arg-type]
+            kind=file.change_kind,  # type: ignore[arg-type]  # one of the kinds, kept as text
             old_path=file.old_path,
             mode=review.file.mode,
             old_mode=review.file.old_mode,

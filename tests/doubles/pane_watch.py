@@ -107,7 +107,7 @@ async def spare_of(hub: PaneHub) -> int:
 
 @asynccontextmanager
 async def hub_of(**options: object) -> AsyncGenerator[PaneHub]:
-    hub = PaneHub(cache=cache_folder(), launcher=LAUNCHER, **options)  # type: ignore[arg-type]
+    hub = PaneHub(cache=cache_folder(), launcher=LAUNCHER, **options)  # type: ignore[arg-type]  # options of any type
     try:
         yield hub
     finally:

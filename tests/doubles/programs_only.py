@@ -32,7 +32,7 @@ class ProgramsOnly:
 
     async def events(self) -> AsyncIterator[Event]:
         await asyncio.Event().wait()
-        yield  # type: ignore[misc]
+        yield  # type: ignore[misc]  # it makes this a generator
 
     async def open_process(
         self,

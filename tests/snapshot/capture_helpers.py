@@ -70,7 +70,7 @@ def repository(root: Path, files: dict[str, str | bytes]) -> Path:
 def capture(workspace: Path, place: Path, **options: object) -> SnapshotReport:
     """Take a snapshot of `workspace` into the (new) folder `place`."""
     place.mkdir(parents=True, exist_ok=True)
-    return take_snapshot(workspace, place, CaptureOptions(**options))  # type: ignore[arg-type]
+    return take_snapshot(workspace, place, CaptureOptions(**options))  # type: ignore[arg-type]  # options of any type
 
 
 def unpacked(place: Path) -> Path:

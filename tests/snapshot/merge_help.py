@@ -212,7 +212,7 @@ def everything() -> tuple[Nodes, Nodes, dict[bytes, bytes], tuple[bytes, ...]]:
 
 
 def scene(tmp_path: Path, base: Nodes, agent: Nodes, **more: object) -> Scene:
-    return Scene(tmp_path / "ws", tmp_path / "merges", base, agent, **more)  # type: ignore[arg-type]
+    return Scene(tmp_path / "ws", tmp_path / "merges", base, agent, **more)  # type: ignore[arg-type]  # fields of any type
 
 
 def full(tmp_path: Path) -> Scene:

@@ -31,7 +31,7 @@ class Meddler:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
         self._real = getattr(os, name)
         self.times = 0
-        monkeypatch.setattr(file_reader.os, name, self)  # type: ignore[attr-defined]
+        monkeypatch.setattr(file_reader.os, name, self)  # type: ignore[attr-defined]  # that module's own `os`
 
     def act(self) -> None:
         raise NotImplementedError

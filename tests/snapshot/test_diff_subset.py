@@ -44,7 +44,7 @@ def versions(draw: st.DrawFn) -> tuple[bytes, bytes]:
         elif at < len(new):
             new.pop(at)
     sides = [b"".join(old), b"".join(new)]
-    return tuple(  # type: ignore[return-value]
+    return tuple(  # type: ignore[return-value]  # two sides make two texts
         (BOM if draw(st.booleans()) else b"")
         + (side.rstrip(b"\r\n") if draw(st.booleans()) else side)
         for side in sides

@@ -30,12 +30,12 @@ def tree(**entries: Entry) -> Manifest:
 
 
 def folder(path: str, **more: object) -> Upper:
-    return Upper(path.encode(), "dir", mode=0o40755, **more)  # type: ignore[arg-type]
+    return Upper(path.encode(), "dir", mode=0o40755, **more)  # type: ignore[arg-type]  # fields of any type
 
 
 def upper(path: str, inode: int = 1, size: int = 10, **more: object) -> Upper:
     made = {"allocated": 4096, **more}
-    return Upper(path.encode(), "file", inode=inode, size=size, **made)  # type: ignore[arg-type]
+    return Upper(path.encode(), "file", inode=inode, size=size, **made)  # type: ignore[arg-type]  # fields of any type
 
 
 def key(entry: Upper) -> FileKey:

@@ -158,7 +158,7 @@ def test_a_composition_is_the_chosen_lines_around_what_stays() -> None:
         marks = {hunk.id: "".join(dice.choices("aro", k=hunk.size)) for hunk in review.hunks}
         old = [b"o%d\n" % n for n in range(len(review.old_lines))]
         new = [b"n%d\n" % n for n in range(len(review.new_lines))]
-        tags = split_plain(compose(old, new, review.hunks, lambda hunk: marks[hunk.id]))  # noqa: B023
+        tags = split_plain(compose(old, new, review.hunks, lambda hunk: marks[hunk.id]))  # noqa: B023 - called before the loop goes on
         check_tags(review, marks, [tag.strip() for tag in tags])
         seen += bool(review.hunks)
     assert seen > SETS * 0.8

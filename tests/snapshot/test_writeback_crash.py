@@ -77,7 +77,7 @@ def test_a_kill_at_any_step_leaves_all_or_nothing_and_says_which(memory_path: Pa
     plan = scene.plan()  # writes nothing, and is the same for every step
     for number in sample(names):
         tick = fail_at(number, die)
-        status = run_and_die(lambda: run_merge(lambda: plan, scene.merges, tick))  # noqa: B023
+        status = run_and_die(lambda: run_merge(lambda: plan, scene.merges, tick))  # noqa: B023 - called before the loop goes on
         assert os.WIFSIGNALED(status)
         found = recover(scene.merges)
         assert [item.leftovers for item in found] == ([()] if number else [])
@@ -148,7 +148,7 @@ class Refusing:
         """Stand between the merge and the kernel."""
         for name in CALLS:
             patch.setattr(os, name, self.wrap(name, getattr(os, name)))
-        rename: Callable[..., Any] = getattr(renameat, "_renameat2")  # noqa: B009
+        rename: Callable[..., Any] = getattr(renameat, "_renameat2")  # noqa: B009 - a private name, by its text
         patch.setattr(renameat, "_renameat2", self.wrap("renameat2", rename))
         patch.setattr(renameat, "sync_file_system", self.wrap("syncfs", nothing))
 

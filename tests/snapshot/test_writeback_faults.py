@@ -65,7 +65,7 @@ def test_a_kill_at_any_step_is_recovered(memory_path: Path, renames: str) -> Non
     for number, name in enumerate(names):
         made = full(memory_path / f"{number}")
         before = tree_of(made.root)
-        status = run_and_die(lambda: made.merge(tick=fail_at(number, die)))  # noqa: B023
+        status = run_and_die(lambda: made.merge(tick=fail_at(number, die)))  # noqa: B023 - called before the loop goes on
         assert os.WIFSIGNALED(status)
         found = recover(made.merges)
         assert [item.leftovers for item in found] == ([()] if number else []), name
@@ -89,7 +89,7 @@ def test_a_kill_at_any_step_of_an_undo_is_recovered(memory_path: Path) -> None:
         original = tree_of(made.root)
         merge = made.merge().merge
         merged = tree_of(made.root)
-        run_and_die(lambda: made.undo(merge, fail_at(number, die)))  # noqa: B023
+        run_and_die(lambda: made.undo(merge, fail_at(number, die)))  # noqa: B023 - called before the loop goes on
         recover(made.merges)
         assert tree_of(made.root) == (merged if number < committed else original), name
         made.undo(merge)

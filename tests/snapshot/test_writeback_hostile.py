@@ -187,7 +187,7 @@ def test_a_waiting_merge_plans_again(memory_path: Path) -> None:
         planned.set()
         return found
 
-    made.plan = tell  # type: ignore[method-assign, assignment]
+    made.plan = tell  # type: ignore[method-assign, assignment]  # it tells and passes on
     outcomes: list[object] = []
     waiting = threading.Thread(target=lambda: outcomes.append(made.merge().skipped))
     waiting.start()

@@ -245,7 +245,7 @@ async def test_a_guest_that_does_not_read_holds_the_service_back(tmp_path: Path)
     async with Upstream(tmp_path, flood) as upstream:
         lab = upstream.lab()
         _, writer = await lab.guest()
-        writer.transport.pause_reading()  # type: ignore[attr-defined]
+        writer.transport.pause_reading()  # type: ignore[attr-defined]  # a socket's transport has it
         writer.write(lab.head("GET /v1/a"))
         async with asyncio.timeout(WAIT_S):
             await stuck.wait()

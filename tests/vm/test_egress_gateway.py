@@ -249,7 +249,7 @@ async def test_a_failing_dialer_ends_the_flow_and_says_so() -> None:
     async def dial(request: Request, verdict: Verdict) -> Dialled:
         raise ValueError("a fault")
 
-    bench.dialer.dial = dial  # type: ignore[method-assign]
+    bench.dialer.dial = dial  # type: ignore[method-assign]  # a dialer with a fault
     bench.take(tcp_frame())
     await bench.settle()
     assert bench.log[-1].code == "gateway-fault"

@@ -143,7 +143,7 @@ async def test_a_host_that_never_reads_closes_the_guests_window() -> None:
     stay = asyncio.Event()
 
     async def handler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        writer.transport.pause_reading()  # type: ignore[attr-defined]
+        writer.transport.pause_reading()  # type: ignore[attr-defined]  # a socket's transport has it
         await stay.wait()
 
     async with site() as here:
@@ -176,7 +176,7 @@ async def test_one_connection_after_the_other_leaves_nothing_behind() -> None:
 async def until(condition: Callable[[], bool]) -> None:
     """Wait for what the gateway says of itself; it has no event for that."""
     async with asyncio.timeout(WAIT_S):
-        while not condition():  # noqa: ASYNC110
+        while not condition():  # noqa: ASYNC110 - the gateway has no event for that
             await asyncio.sleep(0.02)
 
 

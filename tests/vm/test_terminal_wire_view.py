@@ -118,7 +118,7 @@ def test_what_was_damaged_lies_on_the_page_or_is_an_error(frame: Frame, data: An
         frame_of(marks={4: (Mark(0, 1, MarkKind.MATCH),)}),
         frame_of(marks={0: (Mark(0, 21, MarkKind.MATCH),)}),
         frame_of(marks={0: (Mark(2, 2, MarkKind.MATCH),)}),
-        frame_of(marks={0: (Mark(0, 2, 3),)}),  # type: ignore[arg-type]
+        frame_of(marks={0: (Mark(0, 2, 3),)}),  # type: ignore[arg-type]  # no such kind: that is the test
         frame_of(view=ViewState(matches=2, match=3)),
     ],
 )

@@ -27,7 +27,7 @@ def key(name: str, character: str = "") -> bytes:
 
 def started(worker: WorkerProcess, **options: object) -> Keeper:
     """A pane that is live and has shown its first page."""
-    keeper = worker.open(**options)  # type: ignore[arg-type]
+    keeper = worker.open(**options)  # type: ignore[arg-type]  # options of any type
     keeper.live()
     worker.wait(Up.STATE)
     worker.frame()

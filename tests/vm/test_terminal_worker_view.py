@@ -298,7 +298,7 @@ def test_the_screen_is_heard_between_two_panes_and_the_focused_one_comes_first()
         order.append(f"other, scrolled by {panes[1].scrolled}")
 
     panes = {1: SlowPane(Rate.VISIBLE, notice), 2: SlowPane(Rate.FOCUSED, parse_for_long)}
-    worker._panes = panes  # type: ignore[assignment]  # pyright: ignore
+    worker._panes = panes  # type: ignore[assignment]  # pyright: ignore  # panes that only tell their order
     assert worker._turn(set())  # pyright: ignore[reportPrivateUsage]
     assert order == ["focused", "other, scrolled by [-3]"]
     ours.close()

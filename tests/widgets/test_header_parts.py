@@ -27,7 +27,7 @@ def row(name: str = "fix-parser", **values: object) -> SessionRow:
         "files": 3,
         "live": True,
     }
-    return SessionRow(**{**fields, **values})  # type: ignore[arg-type]
+    return SessionRow(**{**fields, **values})  # type: ignore[arg-type]  # fields of any type
 
 
 def text(width: int, facts: PaneFacts | None = None, shown: SessionRow | None = None) -> str:

@@ -194,7 +194,7 @@ async def test_what_is_selected_is_copied_before_copy_mode_ends(key: str) -> Non
         asked.append(feed.view.selected)
         return "two\nlines"
 
-    feed.selected_text = selected_text  # type: ignore[method-assign]
+    feed.selected_text = selected_text  # type: ignore[method-assign]  # this feed's own answer
     async with app.run_test() as pilot:
         await copying(pilot, app, feed)
         await pilot.press("V", key)
@@ -216,7 +216,7 @@ async def test_a_copy_that_is_not_to_be_had_is_said(error: Exception) -> None:
     async def selected_text() -> str:
         raise error
 
-    feed.selected_text = selected_text  # type: ignore[method-assign]
+    feed.selected_text = selected_text  # type: ignore[method-assign]  # this feed's own answer
     async with app.run_test() as pilot:
         await copying(pilot, app, feed)
         await pilot.press("v", "y")
@@ -260,7 +260,7 @@ async def test_keys_are_the_views_before_the_engine_has_answered() -> None:
     def ask_only(on: bool) -> None:
         feed.calls.append(("copy_mode", on))
 
-    feed.copy_mode = ask_only  # type: ignore[method-assign]
+    feed.copy_mode = ask_only  # type: ignore[method-assign]  # this feed's own answer
     async with app.run_test() as pilot:
         await focused(pilot, app)
         await pilot.press("ctrl+g", BACK)
@@ -279,7 +279,7 @@ async def test_copy_mode_that_the_engine_does_not_grant_is_given_up(
 ) -> None:
     monkeypatch.setattr("widgets.terminal_copying.GRANT_S", 0.5)
     feed = GrantingFeed()
-    feed.copy_mode = lambda on: None  # type: ignore[method-assign]
+    feed.copy_mode = lambda on: None  # type: ignore[method-assign]  # this feed's own answer
     app = TerminalApp(feed)
     async with app.run_test() as pilot:
         await focused(pilot, app)

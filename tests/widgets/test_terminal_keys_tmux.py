@@ -56,6 +56,6 @@ async def test_keys_within_tmux(tmp_path: Path, tmux: list[str]) -> None:
         await guest.until(lambda: guest.acked > 0 and bool(guest.sizes))
         for key, wanted in KEYS:
             guest.typed.clear()
-            subprocess.run([*tmux, "send-keys", key], check=True)  # noqa: ASYNC221
-            await guest.until(lambda wanted=wanted: len(guest.typed) >= len(wanted))  # type: ignore[misc]
+            subprocess.run([*tmux, "send-keys", key], check=True)  # noqa: ASYNC221 - it goes off at once
+            await guest.until(lambda wanted=wanted: len(guest.typed) >= len(wanted))  # type: ignore[misc]  # mypy infers no type for `wanted`
             assert (key, bytes(guest.typed)) == (key, wanted)

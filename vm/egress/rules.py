@@ -125,7 +125,7 @@ class Rule:
         mine, theirs = self.network, other.network
         if mine is None or theirs is None:
             return mine is theirs and covers_pattern(self.host, other.host)
-        return mine.version == theirs.version and theirs.subnet_of(mine)  # type: ignore[arg-type]
+        return mine.version == theirs.version and theirs.subnet_of(mine)  # type: ignore[arg-type]  # of one version, as was just compared
 
     @property
     def order(self) -> tuple[int, bool, bool]:

@@ -73,8 +73,7 @@ async def log_in(
         raise LinkLost("The guest did not show this session's host key.") from error
     except asyncssh.PermissionDenied as error:
         raise LinkLost("The guest refused this session's key.") from error
-    except Exception as error:
-        # asyncssh hands on whatever its parsers trip over, ValueErrors of all kinds among it
+    except Exception as error:  # asyncssh hands on whatever its parsers trip over
         raise LinkLost(f"The guest's SSH failed: {str(error) or type(error).__name__}") from error
     finally:
         port.close()  # the connection works on a duplicate of its own

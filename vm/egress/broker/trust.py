@@ -38,8 +38,9 @@ def context(place: Path) -> ssl.SSLContext:
     made.set_alpn_protocols(["http/1.1"])
     try:
         made.load_verify_locations(place)
+        usable = bool(made.cert_store_stats()["x509_ca"])
     except (OSError, ssl.SSLError):
-        made = None  # type: ignore[assignment]
-    if made is None or not made.cert_store_stats()["x509_ca"]:
+        usable = False
+    if not usable:
         raise BrokerRefused(f"{place} holds no authority.", "sudo update-ca-certificates --fresh")
     return made
