@@ -132,14 +132,6 @@ class CommitScreen(CommitView):
         if self.commits.cursor == before:
             self.say("This is the last commit." if step > 0 else "This is the first row.")
 
-    def action_unit(self, step: int) -> None:
-        """Go to the next or previous hunk, on into the next file."""
-        at = self.pane.current_unit
-        if at is not None and 0 <= at + step < self.pane.unit_count:
-            self.pane.go_to_unit(at + step)
-        else:
-            self.action_file(step)
-
     def action_file(self, step: int) -> None:
         """Go to the next or previous file of the commit."""
         paths = [file.path for file in self.ordered]

@@ -31,7 +31,6 @@ SIDES: tuple[Side, Side] = ("new", "old")
 KEPT_FILES = 16
 """How many loaded files are kept."""
 
-
 NARROW = 100
 """Below this width the lists and the diff take turns."""
 
@@ -162,6 +161,19 @@ class ReadingScreen(WorkScreen):
     def action_leave(self) -> None:
         """Go back to the screen below."""
         self.cloche.pop_screen()
+
+    # Moving
+
+    def action_unit(self, step: int) -> None:
+        """Go to the next or previous hunk, on into the next file."""
+        at = self.pane.current_unit
+        if at is not None and 0 <= at + step < self.pane.unit_count:
+            self.pane.go_to_unit(at + step)
+        else:
+            self.action_file(step)
+
+    def action_file(self, step: int) -> None:
+        """Go to the next or previous file."""
 
     # Find
 

@@ -85,14 +85,6 @@ class ReviewScreen(ReviewOutside):
         if path in self.by_path:
             self.open_file(path)
 
-    def action_unit(self, step: int) -> None:
-        """Go to the next or previous hunk, on into the next file."""
-        at = self.pane.current_unit
-        if at is not None and 0 <= at + step < self.pane.unit_count:
-            self.pane.go_to_unit(at + step)
-        else:
-            self.action_file(step)
-
     def action_file(self, step: int) -> None:
         """Go to the next or previous file."""
         files = self.listed

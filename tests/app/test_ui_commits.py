@@ -16,9 +16,8 @@ from app.protocol_commits import Branch, CommitFile, CommitInfo, CommitList
 from app.ui.commit_facts import commit_rows, flags_of, moment_of, reachable, short_moment
 from app.ui.commit_screen import CommitScreen
 from tests.doubles.commits import FIRST, MERGE, SECOND, TRAP, give_commits
-from tests.doubles.pilots import press, screen_text, settle, until
-from tests.doubles.reviews import Review, opened_review
-from widgets.info_line import InfoLine
+from tests.doubles.pilots import screen_text, settle, until
+from tests.doubles.reviews import Reading, Review, opened_review
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -26,34 +25,19 @@ if TYPE_CHECKING:
 NARROW = (80, 24)
 
 
-class Commits:
+class Commits(Reading):
     """An open screen of commits over a review."""
 
     def __init__(self, review: Review) -> None:
+        super().__init__(review.app, review.pilot, review.keeper)
         self.review = review
-        self.pilot = review.pilot
-        self.keeper = review.keeper
 
     @property
     def screen(self) -> CommitScreen:
         """The screen."""
-        screen = self.review.app.screen
+        screen = super().screen
         assert isinstance(screen, CommitScreen)
         return screen
-
-    async def keys(self, *keys: str) -> None:
-        """Press keys."""
-        await press(self.pilot, *keys)
-
-    def line(self, name: str) -> str:
-        """Return a line of facts as text."""
-        return self.screen.query_one(f"#{name}", InfoLine).text
-
-    @property
-    def notice(self) -> str:
-        """Return what the notice line says."""
-        value = self.screen.notice
-        return "" if value is None else f"{value.text} → {value.hint}"
 
     async def show(self, key: str) -> None:
         """Put the cursor of the list on a commit and wait for its change."""
@@ -260,6 +244,7 @@ async def test_a_thousand_commits_are_moved_through(commits: Commits) -> None:
     ]
     for one in many:
         commits.keeper.commit_files[one.id, False] = []
+    commits.keeper.commit_files[many[0].id, True] = []  # of the branch as a whole
     branches = (Branch("main", many[0].id),)
     commits.keeper.agents_commits = CommitList("s1", branches, tuple(many))
     await commits.keys("r")

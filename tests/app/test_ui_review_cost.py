@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 from textual import events
 
 from app.ui import review_conflicts
-from app.ui.review_screen import ReviewScreen
 from app.ui.review_work import ReviewWork
 from tests.bench.loop_time import LoopTime
 from tests.doubles.keeper import FakeFile, FakeSession
 from tests.doubles.pilots import settle, until
+from tests.doubles.reviews import compared_once, open_review
 from tests.doubles.scenes import sessions, workstation
 
 if TYPE_CHECKING:
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
     import pytest
     from textual.pilot import Pilot
+
+    from app.ui.review_screen import ReviewScreen
 
 SIZE = (200, 60)
 TIMES = 5
@@ -33,10 +35,9 @@ def file_of(lines: int, changed_every: int) -> FakeFile:
         line.replace("compute", "derive") if n % changed_every == 1 else line
         for n, line in enumerate(base)
     ]
-    file = FakeFile("src/long.plain", "".join(base).encode(), "".join(agent).encode())
-    review = file.review()
-    file.review = lambda: review  # type: ignore[method-assign]  # compared once
-    return file
+    return compared_once(
+        FakeFile("src/long.plain", "".join(base).encode(), "".join(agent).encode())
+    )
 
 
 @asynccontextmanager
@@ -44,14 +45,7 @@ async def reviewed(keeper: FakeSession) -> AsyncGenerator[tuple[Pilot[None], Rev
     """Open the review of a session."""
     app, _, _ = workstation([keeper, *sessions()[1:]])
     async with app.run_test(size=SIZE) as pilot:
-        await settle(pilot)
-        app.open_review("s1")
-        await settle(pilot)
-        screen = app.screen
-        assert isinstance(screen, ReviewScreen)
-        pane = screen.pane
-        await until(pilot, lambda: pane.document is not None)
-        yield pilot, screen
+        yield pilot, await open_review(app, pilot)
 
 
 def keeper_of(*files: FakeFile) -> FakeSession:

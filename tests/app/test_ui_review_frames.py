@@ -15,9 +15,9 @@ from rich.console import Console
 from textual import events
 from textual._compositor import CompositorUpdate
 
-from app.ui.review_screen import ReviewScreen
 from tests.doubles.keeper import FakeFile
-from tests.doubles.pilots import settle, until
+from tests.doubles.pilots import settle
+from tests.doubles.reviews import open_review
 from tests.doubles.scenes import changed_files, sessions, workstation
 from widgets.lines import LineView
 
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from textual.app import App
     from textual.pilot import Pilot
     from textual.screen import Screen
+
+    from app.ui.review_screen import ReviewScreen
 
 SIZE = (130, 24)
 KEYS = (
@@ -104,13 +106,7 @@ def test_the_screen_is_as_if_drawn_anew_after_any_keys(
 
         monkeypatch.setattr(type(app), "_display", display)
         async with app.run_test(size=SIZE) as pilot:
-            await settle(pilot)
-            app.open_review("s1")
-            await settle(pilot)
-            screen = app.screen
-            assert isinstance(screen, ReviewScreen)
-            pane = screen.pane
-            await until(pilot, lambda: pane.document is not None)
+            screen = await open_review(app, pilot)
             terminal.write(screen._compositor.render_full_update())
             for walk in walks:
                 for key in walk:

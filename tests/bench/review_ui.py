@@ -20,11 +20,11 @@ from textual import events
 
 from app.protocol import Changes
 from app.ui.app import ClocheApp
-from app.ui.review_screen import ReviewScreen
 from tests.bench.loop_time import LoopTime
 from tests.bench.report import publish, runs_wanted
 from tests.doubles.keeper import FakeFile
 from tests.doubles.pilots import CALM_ROUNDS, is_busy, running, settle, until
+from tests.doubles.reviews import compared_once, open_review
 from tests.doubles.scenes import sessions, workstation
 
 if TYPE_CHECKING:
@@ -83,25 +83,7 @@ def long_file() -> FakeFile:
     dice = random.Random(3)
     lines = [f"    value_{n} = compute(items[{n}], flag={n % 7})\n" for n in range(LINES)]
     after = [line.replace("compute", "derive") if dice.random() < 0.02 else line for line in lines]
-    return quick(FakeFile("src/long.py", "".join(lines).encode(), "".join(after).encode()))
-
-
-def quick(file: FakeFile) -> FakeFile:
-    """Compare the file once only: in life the keeper does that, in its own process."""
-    review = file.review()
-    file.review = lambda: review  # type: ignore[method-assign]  # compared once
-    return file
-
-
-async def opened(pilot: Pilot[None]) -> ReviewScreen:
-    """Open the review of the first session."""
-    await settle(pilot)
-    pilot.app.open_review("s1")  # type: ignore[attr-defined]  # a Pilot does not tell which app it drives
-    await settle(pilot)
-    screen = pilot.app.screen
-    assert isinstance(screen, ReviewScreen)
-    await until(pilot, lambda: screen.loaded is not None)
-    return screen
+    return compared_once(FakeFile("src/long.py", "".join(lines).encode(), "".join(after).encode()))
 
 
 async def long_review(steps: int, only: Sequence[str] = ()) -> dict[str, object]:
@@ -111,7 +93,7 @@ async def long_review(steps: int, only: Sequence[str] = ()) -> dict[str, object]
     app, _, _ = workstation(keepers)
     found: dict[str, object] = {}
     async with app.run_test(size=SIZE) as pilot:
-        screen = await opened(pilot)
+        screen = await open_review(app, pilot)
         pane = screen.pane
         await until(pilot, lambda: pane.document is not None and "old" in pane.document.spans)
 
@@ -153,8 +135,7 @@ async def first_frame() -> float:
         await keepers[0].changes()  # the keeper compares in its own process
         gc.collect()
         began = time.process_time()
-        screen = await opened(pilot)
-        await until(pilot, lambda: screen.pane.document is not None)
+        await open_review(app, pilot)
         return round((time.process_time() - began) * 1000, 1)
 
 
@@ -165,10 +146,10 @@ async def short_wrapped(steps: int) -> dict[str, object]:
     assert file.base is not None
     assert file.agent is not None
     cut = [b"".join(side.splitlines(keepends=True)[:2_900]) for side in (file.base, file.agent)]
-    keepers[0].files = [quick(FakeFile(file.path, cut[0], cut[1]))]
+    keepers[0].files = [compared_once(FakeFile(file.path, cut[0], cut[1]))]
     app, _, _ = workstation(keepers)
     async with app.run_test(size=SIZE) as pilot:
-        await opened(pilot)
+        await open_review(app, pilot)
         app.post_message(events.Key("Z", "Z"))
         await settle(pilot)
         wrap = await measured(pilot, 2, lambda: app.post_message(events.Key("w", "w")))
@@ -194,15 +175,14 @@ async def many_files() -> dict[str, Any]:
         told = msgspec.json.encode(changes)
 
         async def known(*, refresh: bool = False) -> object:
-            return msgspec.json.decode(
-                told, type=Changes
-            )  # values of its own each time, as in life
+            # values of its own each time, as in life
+            return msgspec.json.decode(told, type=Changes)
 
         keepers[0].changes = known  # type: ignore[method-assign,assignment]  # answers of the same type
         gc.collect()
         with clock.watched():
             began = time.process_time()
-            await opened(pilot)
+            await open_review(app, pilot)
             spent = time.process_time() - began
         block = clock.longest
         walk = await measured(

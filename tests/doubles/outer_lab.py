@@ -6,12 +6,10 @@ async with lab_of(folder, "framed_app.py") as lab:
 
 from __future__ import annotations
 
-import asyncio
 import fcntl
 import os
 import pty
 import re
-import signal
 import struct
 import sys
 import termios
@@ -19,7 +17,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.doubles.engines import engine, lines
+from tests.doubles.engines import lines
+from tests.doubles.outer_pty import OuterScreen, end_terminal
 from tests.doubles.pane_server import PaneServer
 
 if TYPE_CHECKING:
@@ -27,42 +26,25 @@ if TYPE_CHECKING:
 
     from vm.terminal.screen import Frame
 
-DEADLINE = 20.0
 RESET = b"\x18\x1b\\\x1b[?2026l\x1bc"
 """Ends whatever sequence, string, margin or mode a payload left behind."""
-
 
 UNFINISHED = re.compile(
     rb"(?:\x1b(?:\[[0-?]*[ -/]*|\][^\x07\x1b]*\x1b?)?|[\xc2-\xf4][\x80-\xbf]{0,2})\Z"
 )
 """A sequence or a character that goes on with what is read next."""
 
-
 SOFT_RESET = b"\x18\x1b\\\x1b[?2026l\x1b[?6l\x1b[m\x1b[H"
 """Ends a string and holding back, but leaves the page as it is."""
 
 
-class Lab:
+class Lab(OuterScreen):
     """A program on a terminal; `guest` is the keeper's end of the pane in it."""
 
     def __init__(self, fd: int, guest: PaneServer, columns: int, rows: int) -> None:
-        self.fd, self.guest = fd, guest
-        self.written = bytearray()
-        self.screen = engine(columns, rows)
+        super().__init__(fd, columns, rows)
+        self.guest = guest
         self._place = self._steps = 0
-        self._news = asyncio.Event()
-        os.set_blocking(fd, False)
-        asyncio.get_running_loop().add_reader(fd, self._read)
-
-    def _read(self) -> None:
-        try:
-            data = os.read(self.fd, 1 << 16)
-        except OSError:
-            asyncio.get_running_loop().remove_reader(self.fd)
-            data = b""
-        self.written += data
-        self.screen.feed(data)
-        self._news.set()
 
     def new(self) -> bytes:
         """Return what was written since this was last asked for, up to a sequence that is whole."""
@@ -80,17 +62,10 @@ class Lab:
     async def until(self, condition: Callable[[list[str]], bool]) -> list[str]:
         """Wait for what the screen shows."""
         try:
-            return await self._seen(condition, DEADLINE)
+            return await super().until(condition)
         except TimeoutError:
             page = "\n".join(lines(self.screen))
             raise AssertionError(f"it was not shown:\n{page}") from None
-
-    async def _seen(self, condition: Callable[[list[str]], bool], seconds: float) -> list[str]:
-        async with asyncio.timeout(seconds):
-            while not condition(shown := lines(self.screen)):
-                self._news.clear()
-                await self._news.wait()
-        return shown
 
     async def gone(self, text: str) -> None:
         """Wait until no line holds a text."""
@@ -98,7 +73,7 @@ class Lab:
 
     async def shows_within(self, text: str, seconds: float) -> None:
         """Wait until some line holds a text; TimeoutError when none does by then."""
-        await self._seen(lambda shown: any(text in line for line in shown), seconds)
+        await self.seen(lambda shown: any(text in line for line in shown), seconds)
 
     async def shows(self, text: str) -> None:
         """Wait until some line holds a text."""
@@ -144,7 +119,4 @@ async def lab_of(
         try:
             yield lab
         finally:
-            asyncio.get_running_loop().remove_reader(fd)
-            os.close(fd)
-            os.kill(pid, signal.SIGKILL)
-            await asyncio.to_thread(os.waitpid, pid, 0)
+            await end_terminal(pid, fd)

@@ -30,10 +30,10 @@ DEADLINE = 20.0
 class OuterScreen:
     """The user's terminal: all that the program on it writes, and its screen."""
 
-    def __init__(self, fd: int) -> None:
+    def __init__(self, fd: int, columns: int = 80, rows: int = 24) -> None:
         self.fd = fd
         self.written = bytearray()
-        self.screen = engine(80, 24)
+        self.screen = engine(columns, rows)
         self._news = asyncio.Event()
         os.set_blocking(fd, False)
         asyncio.get_running_loop().add_reader(fd, self._read)
@@ -50,7 +50,11 @@ class OuterScreen:
 
     async def until(self, condition: Callable[[list[str]], bool]) -> list[str]:
         """Wait for what the screen shows."""
-        async with asyncio.timeout(DEADLINE):
+        return await self.seen(condition, DEADLINE)
+
+    async def seen(self, condition: Callable[[list[str]], bool], seconds: float) -> list[str]:
+        """Wait some time for what the screen shows; TimeoutError when it does not by then."""
+        async with asyncio.timeout(seconds):
             while not condition(shown := lines(self.screen)):
                 self._news.clear()
                 await self._news.wait()
@@ -108,10 +112,15 @@ async def pane_app(*argv: str) -> AsyncGenerator[int]:
     try:
         yield fd
     finally:
-        asyncio.get_running_loop().remove_reader(fd)
-        os.close(fd)
-        os.kill(pid, signal.SIGKILL)
-        await asyncio.to_thread(os.waitpid, pid, 0)
+        await end_terminal(pid, fd)
+
+
+async def end_terminal(pid: int, fd: int) -> None:
+    """End a program and the terminal that it runs on."""
+    asyncio.get_running_loop().remove_reader(fd)
+    os.close(fd)
+    os.kill(pid, signal.SIGKILL)
+    await asyncio.to_thread(os.waitpid, pid, 0)
 
 
 @asynccontextmanager

@@ -1,4 +1,4 @@
-"""A review that is open, and its keeper in memory."""
+"""A screen with a diff that is open, and its keeper in memory."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from app.ui.reading import ReadingScreen
 from app.ui.review_screen import ReviewScreen
 from tests.doubles.pilots import press, settle, until
 from tests.doubles.scenes import changed_files, sessions, workstation
@@ -24,8 +25,8 @@ SIZE = (160, 40)
 TOKENIZER = "src/tokenizer.py"
 
 
-class Review:
-    """An open review with its keeper."""
+class Reading:
+    """An open screen with a diff: its keys, its lines of facts, its notice."""
 
     def __init__(self, app: ClocheApp, pilot: Pilot[None], keeper: FakeSession) -> None:
         self.app = app
@@ -33,9 +34,11 @@ class Review:
         self.keeper = keeper
 
     @property
-    def screen(self) -> ReviewScreen:
-        """The review, also below a dialog."""
-        return next(screen for screen in self.app.screen_stack if isinstance(screen, ReviewScreen))
+    def screen(self) -> ReadingScreen:
+        """The screen in front."""
+        screen = self.app.screen
+        assert isinstance(screen, ReadingScreen)
+        return screen
 
     async def keys(self, *keys: str) -> None:
         """Press keys."""
@@ -51,6 +54,15 @@ class Review:
         value = self.screen.notice
         return "" if value is None else f"{value.text} → {value.hint}"
 
+
+class Review(Reading):
+    """An open review with its keeper."""
+
+    @property
+    def screen(self) -> ReviewScreen:
+        """The review, also below a dialog."""
+        return next(screen for screen in self.app.screen_stack if isinstance(screen, ReviewScreen))
+
     def decisions(self, path: str = TOKENIZER) -> list[str]:
         """Return what is decided about a file's units."""
         assert self.screen.changes is not None
@@ -65,6 +77,24 @@ class Review:
             self.pilot,
             lambda: self.screen.loaded is not None and self.screen.loaded.path == path,
         )
+
+
+async def open_review(app: ClocheApp, pilot: Pilot[None]) -> ReviewScreen:
+    """Open the review of the first session and wait for its first file."""
+    await settle(pilot)
+    app.open_review("s1")
+    await settle(pilot)
+    screen = app.screen
+    assert isinstance(screen, ReviewScreen)
+    await until(pilot, lambda: screen.pane.document is not None)
+    return screen
+
+
+def compared_once(file: FakeFile) -> FakeFile:
+    """Return a file whose sides are compared here and now: in life the keeper does that."""
+    review = file.review()
+    file.review = lambda: review  # type: ignore[method-assign]  # the same answer each time
+    return file
 
 
 async def opened_review(

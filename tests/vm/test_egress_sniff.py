@@ -124,6 +124,16 @@ def http(name: str = "a.example") -> Http:
 GET = b"GET / HTTP/1.1\r\nHost: a.example\r\n\r\n"
 
 
+def feed_in_pieces(inspector: Http, stream: bytes, cuts: list[int]) -> None:
+    """Feed a stream cut into pieces; all of it has to pass, in order and once."""
+    passed, at = b"", 0
+    for cut in [*cuts, len(stream)]:
+        passed += inspector.feed(stream[at : at + cut])
+        at += cut
+        assert stream.startswith(passed)
+    assert passed == stream
+
+
 def code_of(data: bytes) -> str:
     with pytest.raises(Refused) as refused:
         http().feed(data)
@@ -146,12 +156,7 @@ def test_requests_with_bodies_pass_unchanged_however_they_are_cut(cuts: list[int
         b"PUT http://a.example/x HTTP/1.1\r\nHost: a.example\r\nTransfer-Encoding: chunked\r\n\r\n"
         b"4\r\nGET \r\n0\r\n\r\n" + GET
     )
-    inspector, passed, at = http(), b"", 0
-    for cut in [*cuts, len(stream)]:
-        passed += inspector.feed(stream[at : at + cut])
-        at += cut
-        assert stream.startswith(passed)
-    assert passed == stream
+    feed_in_pieces(http(), stream, cuts)
 
 
 def test_a_later_request_for_another_host_does_not_pass() -> None:
@@ -241,14 +246,9 @@ def test_an_upgrade_passes_unchanged_however_it_is_cut_and_whatever_its_body(
     head = UPGRADE.replace(b"GET", method)[:-2] + length + b"\r\n"
     bodies = (b"", b"", b"b" * 60, b"3c\r\n" + b"b" * 60 + b"\r\n0\r\n\r\n")
     stream = head + bodies[LENGTHS.index(length)]
-    inspector, passed, at = http(), b"", 0
-    for cut in [*cuts, len(stream)]:
-        passed += inspector.feed(stream[at : at + cut])
-        at += cut
-        assert stream.startswith(passed)
-    assert passed == stream
-    passed += inspector.answered(b"HTTP/1.1 404 Not Found\r\n") + inspector.feed(GET)
-    assert passed == stream + GET
+    inspector = http()
+    feed_in_pieces(inspector, stream, cuts)
+    assert inspector.answered(b"HTTP/1.1 404 Not Found\r\n") + inspector.feed(GET) == GET
     with pytest.raises(Refused, match="host-mismatch"):
         inspector.feed(GET.replace(b"a.example", b"b.example"))
 
