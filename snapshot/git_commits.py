@@ -7,6 +7,7 @@ them, and what is read in all is bounded here. What a bound cuts is told, never 
 from __future__ import annotations
 
 import time
+from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -37,6 +38,15 @@ MAX_ROWS: Final = 1_000_000
 """Rows of trees that are read in all."""
 
 MAX_MESSAGE: Final = 16 << 10
+
+MAX_PARENTS: Final = 256
+"""Of one commit; the largest merge in Linux's history has 66."""
+
+MAX_HEAD: Final = 1 << 20
+"""Bytes of a commit before its message: a merge of signed tags carries all of these."""
+
+MAX_PATHS: Final = 128 << 20
+"""Bytes of all changed paths: in a deep folder a path has many times the bytes of its row."""
 
 COUNT_BYTES: Final = 64 << 20
 COUNT_S: Final = 10.0
@@ -157,6 +167,7 @@ class CommitReader:
         self._withheld = tuple(withheld)
         self._known = frozenset(known)
         self._rows = MAX_ROWS
+        self._paths = MAX_PATHS
         self._budget = Budget() if budget is None else budget
 
     # Commits
@@ -168,9 +179,9 @@ class CommitReader:
             BundleRefused: there are too many, or one of them is damaged or crafted.
 
         """
-        waiting, seen, found = list(dict.fromkeys(heads)), set(self._known), list[AgentCommit]()
+        waiting, seen, found = deque(dict.fromkeys(heads)), set(self._known), list[AgentCommit]()
         while waiting:
-            name = waiting.pop(0)
+            name = waiting.popleft()
             if name in seen:
                 continue
             seen.add(name)
@@ -184,8 +195,12 @@ class CommitReader:
     def _commit(self, name: bytes) -> tuple[AgentCommit, list[bytes]]:
         data = self._read(name, _COMMIT)
         head, _, message = data.partition(b"\n\n")
+        if len(head) > MAX_HEAD:
+            raise refused(f"what stands before the message of one has more than {MAX_HEAD} bytes")
         fields = [line.partition(b" ")[::2] for line in head.split(b"\n")]
         parents = [value for key, value in fields if key == b"parent"]
+        if len(parents) > MAX_PARENTS:
+            raise refused(f"one of them has more than {MAX_PARENTS} parents")
         author = next((value for key, value in fields if key == b"author"), b"")
         who, _, when = author.rpartition(b"> ")
         found = self._sorted(parents[0] if parents else None, name)
@@ -195,7 +210,7 @@ class CommitReader:
         commit = AgentCommit(
             name.decode(),
             tuple(parent.decode() for parent in parents),
-            who + b">" if who else b"",
+            who[:MAX_MESSAGE] + b">" if who else b"",
             int(seconds[:12]) if seconds.isdigit() else 0,
             message[:MAX_MESSAGE],
             tuple(map(self._file, listed)),
@@ -309,6 +324,9 @@ class CommitReader:
                     continue
                 path = folder + part
                 self._check(path, now)
+                self._paths -= len(path)
+                if self._paths < 0:
+                    raise refused(f"their changed paths have more than {MAX_PATHS} bytes")
                 folders = [side[1] if side and side[0] == _TREES else None for side in (was, now)]
                 if any(folders):
                     stack.append((path + b"/", folders[0], folders[1]))

@@ -14,7 +14,7 @@ from snapshot.git_commits import Budget, CommitReader
 from snapshot.git_import import Quarantine
 from snapshot.git_store import OBJECT_LIMIT
 from tests.snapshot.capture_helpers import git, write
-from tests.snapshot.commit_world import World, sha, tree
+from tests.snapshot.commit_world import World, pack, sha, tree
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -175,3 +175,38 @@ def test_a_content_that_cannot_be_read_leaves_the_others_readable(world: World) 
             reader.content(big.agent.encode())
         with pytest.raises(BundleRefused):
             reader.content(sha("tree", tree()).encode())
+
+
+def with_head(world: World, parents: int, more: bytes = b"") -> bytes:
+    """Return a bundle with one commit that has so many parents, and more lines in its head."""
+    parent = git(world.workspace, "rev-parse", "HEAD").strip()
+    root = tree()
+    body = b"tree %b\n" % sha("tree", root).encode() + b"parent %b\n" % parent.encode() * parents
+    body += b"author A <a@b.example> 1 +0000\ncommitter A <a@b.example> 1 +0000\n"
+    body += more + b"\nhello\n"
+    head = f"# v2 git bundle\n-{parent} \n{sha('commit', body)} refs/heads/x\n\n".encode()
+    return head + pack([("tree", root), ("commit", body)])
+
+
+def test_a_commit_with_thousands_of_parents_is_refused(world: World) -> None:
+    (commit,) = world.take(with_head(world, git_commits.MAX_PARENTS)).commits
+    assert len(commit.parents) == git_commits.MAX_PARENTS
+    with pytest.raises(BundleRefused, match="more than 256 parents"):
+        world.take(with_head(world, git_commits.MAX_PARENTS + 1))
+
+
+def test_a_commit_with_an_endless_head_is_refused(world: World) -> None:
+    line = b"gpgsig x\n" + b" y\n" * (git_commits.MAX_HEAD // 3)
+    with pytest.raises(BundleRefused, match="before the message"):
+        world.take(with_head(world, 1, line))
+
+
+def test_rows_of_a_deep_folder_cost_as_much_as_their_paths(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = "/".join(["d" * 200] * 5)
+    commit = world.commit("deep", {f"{folder}/{number}": "" for number in range(20)})
+    world.take(world.bundle("main"))
+    monkeypatch.setattr(git_commits, "MAX_PATHS", 20_000)
+    with pytest.raises(BundleRefused, match="changed paths"):
+        change(world, None, commit)
