@@ -6,6 +6,7 @@ file stand for a huge one) and without the same key twice.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -22,6 +23,15 @@ MAX_CONFIG = 64 << 10
 
 MAX_DEPTH = 16
 """Deepest nesting of a configuration file."""
+
+MAX_NUMBER = 1 << 63
+"""Numbers are smaller, either way: Python itself refuses to write very long ones."""
+
+_CONSTRUCTION = (ValueError, KeyError, IndexError, AttributeError, TypeError, OverflowError)
+"""What PyYAML raises for a value that is not what its tag says."""
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+"""What an escape can make, and no file, terminal or protocol can carry."""
 
 Key = tuple[str | int, ...]
 """Where a value stands: the keys and list indexes that lead to it."""
@@ -85,6 +95,8 @@ def parse(path: Path, raw: bytes) -> Document:
         raise config_error(path, *_place(mark), error.problem or "this is not YAML") from None
     except yaml.YAMLError as error:
         raise config_error(path, 1, 1, str(error).splitlines()[0]) from None
+    except (OverflowError, ValueError):  # PyYAML on an escape for a character that there is not
+        raise config_error(path, 1, 1, "a character of it cannot be read") from None
 
 
 def _place(mark: _Mark | None) -> tuple[int, int]:
@@ -100,12 +112,13 @@ class _Reader:
         self._loader = yaml.SafeLoader("")
 
     def read(self, text: str) -> Document:
-        self._refuse_aliases(text)
+        self._look_through(text)
         node = yaml.compose(text, Loader=yaml.SafeLoader)
         data = None if node is None else self._value((), node)
         return Document(self._path, data, self._places)
 
-    def _refuse_aliases(self, text: str) -> None:
+    def _look_through(self, text: str) -> None:
+        """Refuse what is none of our business before anything is made of it."""
         depth = 0
         for event in yaml.parse(text, Loader=yaml.SafeLoader):
             line, column = _place(event.start_mark)
@@ -113,6 +126,8 @@ class _Reader:
             depth -= isinstance(event, yaml.CollectionEndEvent)
             if isinstance(event, yaml.AliasEvent):
                 raise config_error(self._path, line, column, "aliases are not allowed here")
+            if isinstance(event, yaml.ScalarEvent) and _SURROGATE.search(event.value):
+                raise config_error(self._path, line, column, "half a character stands here")
             if depth > MAX_DEPTH:
                 raise config_error(self._path, line, column, "nested too deep")
 
@@ -138,8 +153,11 @@ class _Reader:
         return result
 
     def _scalar(self, node: yaml.Node) -> Any:
+        place = _place(node.start_mark)
         try:
-            return self._loader.construct_object(node)  # pyright: ignore[reportUnknownMemberType]
-        except ValueError:
-            place = _place(node.start_mark)
+            value: object = self._loader.construct_object(node)  # pyright: ignore[reportUnknownMemberType]
+        except _CONSTRUCTION:
             raise config_error(self._path, *place, "this value cannot be read") from None
+        if isinstance(value, int) and abs(value) >= MAX_NUMBER:
+            raise config_error(self._path, *place, "this number is too large")
+        return value

@@ -35,6 +35,13 @@ def test_reads_data_and_remembers_where_each_value_stands() -> None:
         ("<<: {a: 1}\n", "1:1", "plain word"),
         ("a: 2026-99-99\n", "1:4", "cannot be read"),
         ("x\ta: \x01\n", "1:1", "special characters"),
+        ("a: !!bool maybe\n", "1:4", "cannot be read"),
+        ("a: !!timestamp soon\n", "1:4", "cannot be read"),
+        ("a: !!int ''\n", "1:4", "cannot be read"),
+        ("a: 0x" + "f" * 9000 + "\n", "1:4", "too large"),
+        ('a: "\\UFFFFFFFF"\n', "1:1", "cannot be read"),
+        ('a: "\\ud800"\n', "1:4", "half a character"),
+        ('"\\udfff": 1\n', "1:1", "half a character"),
         ("a: " + "[" * 40 + "]" * 40 + "\n", "1:", "too deep"),
     ],
 )
@@ -70,3 +77,12 @@ def test_neither_links_nor_pipes_nor_huge_files_are_read(tmp_path: Path) -> None
 def test_any_text_is_data_or_one_clean_error(text: str) -> None:
     with contextlib.suppress(AppError, UnicodeEncodeError):
         parse(text)
+
+
+TAGS = ("bool", "int", "float", "null", "timestamp", "binary", "str", "set", "omap", "pairs", "seq")
+
+
+@given(st.sampled_from(TAGS), st.text("0123456789abx_.:+-~TZ '\"[]{},\\U", max_size=20))
+def test_a_value_that_lies_about_its_kind_is_a_fault_of_the_file(tag: str, value: str) -> None:
+    with contextlib.suppress(AppError):
+        parse(f"a: !!{tag} {value}\n")
