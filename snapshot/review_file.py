@@ -101,7 +101,12 @@ class FileReview:
         )
         self.added, self.removed = self._counts()
         found = risk_of(
-            file.path, mode=file.mode, old_mode=file.old_mode, agent=self.agent, base=self.base
+            file.path,
+            mode=file.mode,
+            old_mode=file.old_mode,
+            agent=self.agent,
+            base=self.base,
+            old_path=file.old_path,
         )
         if self.binary and found.tier != "held":
             found = Risk("held", "is too large or no text, so it cannot be read in review")

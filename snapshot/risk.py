@@ -35,7 +35,13 @@ _SHORT: Final = short_names({*NAMES, *(part for folder in FOLDERS for part in fo
 
 
 def risk_of(
-    path: bytes, *, mode: str, old_mode: str, agent: bytes | None, base: bytes | None = None
+    path: bytes,
+    *,
+    mode: str,
+    old_mode: str,
+    agent: bytes | None,
+    base: bytes | None = None,
+    old_path: bytes | None = None,
 ) -> Risk:
     """Return the strictest risk of a change; `NO_RISK` when there is none.
 
@@ -45,9 +51,12 @@ def risk_of(
         old_mode: git tree mode of the base ("" when it is new).
         agent: the agent's content; a link's target.
         base: the base's content.
+        old_path: where a renamed file was; to move it away is as good as to delete it there.
 
     """
     found = [risk_of_name(path)]
+    if old_path is not None and old_path != path:
+        found.append(risk_of(old_path, mode="", old_mode=old_mode, agent=None, base=base))
     before = base if old_mode in _FILE_TYPES else None
     after = (agent or b"") if mode in _FILE_TYPES else None
     found += [

@@ -198,13 +198,15 @@ def test_accept_safe_leaves_out_risks_and_rejected_lines(tmp_path: Path) -> None
     safe, risky = modified(b"1\n", b"2\n", b"src/a.py"), modified(b"1\n", b"2\n", b".envrc")
     built = modified(b"1\n", b"2\n", b"Makefile")
     hidden = modified(b"1\n", "a\u202eb\n".encode(), b"b.py")
+    away = ChangedFile(b"notes.txt", "renamed", b".clocheignore", "100644", "100644")
+    moved = FileReview(away, b"1\n", b"1\n")
     log = log_at(tmp_path)
     log.record([safe.decide_lines(log, "rejected", safe.hunks[0].id, [0])])
-    marks = accept_safe([safe, risky, built, hidden], log)
+    marks = accept_safe([safe, risky, built, hidden, moved], log)
     wanted = [Mark(b"src/a.py", safe.hunks[0].id, "ra"), Mark(b"Makefile", built.hunks[0].id, "aa")]
     assert marks == wanted
     log.record(marks)
-    assert accept_safe([safe, risky, built, hidden], log) == []
+    assert accept_safe([safe, risky, built, hidden, moved], log) == []
     log.close()
 
 

@@ -74,22 +74,34 @@ def tier(path: str) -> str:
     return edited.tier
 
 
+def moved_away(path: str) -> str:
+    """Return the tier of a file that became one of a harmless name."""
+    mode, text = "100644", b"x\n"
+    old_path = path.encode()
+    return risk_of(
+        b"docs/x.md", mode=mode, old_mode=mode, agent=text, base=text, old_path=old_path
+    ).tier
+
+
 @pytest.mark.parametrize("path", HELD.split())
 def test_what_runs_by_itself_is_held(path: str) -> None:
     assert tier(path) == "held"
     assert risk_of_name(path.encode()).reason
     assert risk_of(path.encode(), mode="", old_mode="100644", agent=None).tier == "held"
+    assert moved_away(path) == "held"
 
 
 @pytest.mark.parametrize("path", WARNED.split())
 def test_what_builds_run_is_warned_of(path: str) -> None:
     assert tier(path) == "warned"
     assert risk_of_name(path.encode()).reason
+    assert moved_away(path) == "warned"
 
 
 @pytest.mark.parametrize("path", HARMLESS.split())
 def test_what_only_resembles_it_is_not(path: str) -> None:
     assert tier(path) == ""
+    assert moved_away(path) == ""
 
 
 def test_no_name_of_the_tables_hides_behind_another_rule() -> None:
