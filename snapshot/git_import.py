@@ -2,7 +2,7 @@
 
 `index-pack --strict` refuses broken objects, trees with `.git` in any of its disguises and bad
 `.gitmodules`; git's own `fetch` from a bundle skips these checks (seen with 2.39). What is read
-afterwards is read by `git_commits` and `git_store`, which bound every object.
+afterwards is read by `git_commits`, `git_trees` and `git_store`, which bound every object.
 """
 
 from __future__ import annotations

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from widgets.info_line import Fact
 
 RED = "error*"
-TONES = {"open": "muted", "accepted": "success", "rejected": "error", "mixed": "warning"}
+TONES = {"accepted": "success", "rejected": "error", "mixed": "warning", "open": "muted"}
+"""Colours of decisions, in the order in which they are counted out."""
 
 
 def head_facts(
@@ -31,6 +32,32 @@ def head_facts(
     words: bool = True,
 ) -> tuple[list[Fact], list[Fact]]:
     """Return whose changes these are, and how far the review is; `words` beside the signs."""
+    left = _whose(info, glyphs, pending)
+    if progress is None:
+        return left, []
+    counts = (
+        (glyphs.merged, progress.merged, "merged", "success"),
+        (glyphs.risky, progress.risky, "risky", "warning*"),
+        (glyphs.drift, progress.drift, "yours too", "warning*"),
+        (glyphs.rejected, len(conflicts), "conflict" if len(conflicts) == 1 else "conflicts", RED),
+    )
+    right: list[Fact] = [
+        (f"  {progress.files_done}/{progress.files}", "foreground*"),
+        (" files", "muted"),
+        (f"   {progress.units_done}/{progress.units}", "foreground*"),
+        (" hunks", "muted"),
+        *(
+            (f"   {sign} {count} {word}" if words else f"  {sign}{count}", tone)
+            for sign, count, word, tone in counts
+            if count
+        ),
+        (" ", "muted"),
+    ]
+    return left, right
+
+
+def _whose(info: SessionInfo | None, glyphs: Glyphs, pending: int) -> list[Fact]:
+    """Return whose changes these are, and whether there are newer ones."""
     left: list[Fact] = [(" review  ", "muted")]
     if info is not None:
         left.append((safe_name(info.name or info.id).text, "foreground*"))
@@ -41,23 +68,7 @@ def head_facts(
         noun = "file" if pending == 1 else "files"
         text = f"  {glyphs.stalled} {pending} {noun} changed since: r shows it"
         left.append((text, "warning*", "refresh"))
-    if progress is None:
-        return left, []
-    right: list[Fact] = [
-        (f"  {progress.files_done}/{progress.files}", "foreground*"),
-        (" files", "muted"),
-        (f"   {progress.units_done}/{progress.units}", "foreground*"),
-        (" hunks", "muted"),
-    ]
-    for sign, count, word, tone in (
-        (glyphs.merged, progress.merged, "merged", "success"),
-        (glyphs.risky, progress.risky, "risky", "warning*"),
-        (glyphs.drift, progress.drift, "yours too", "warning*"),
-        (glyphs.rejected, len(conflicts), "conflict" if len(conflicts) == 1 else "conflicts", RED),
-    ):
-        if count:
-            right.append((f"   {sign} {count} {word}" if words else f"  {sign}{count}", tone))
-    return left, [*right, (" ", "muted")]
+    return left
 
 
 def file_facts(
@@ -71,6 +82,20 @@ def file_facts(
     """Return the name of the file and what is decided in it."""
     if change is None:
         return [], []
+    left = [*_name_facts(change, glyphs), *_state_facts(change, glyphs, conflict=conflict)]
+    if no_space:
+        left.append(("  white space ignored", "warning", "white_space"))
+    counts: Counter[str] = Counter(unit.decision for unit in units)
+    right: list[Fact] = [
+        (f"  {getattr(glyphs, decision)} {counts[decision]} {decision}", tone)
+        for decision, tone in TONES.items()
+        if counts[decision]
+    ]
+    return left, [*right, (" ", "muted")]
+
+
+def _name_facts(change: FileChange, glyphs: Glyphs) -> list[Fact]:
+    """Return what a file is called, was called, and is said to be."""
     folder, name = os.path.split(safe_name(change.path).text)
     left: list[Fact] = [(f" {folder}/" if folder else " ", "muted"), (name, "foreground*")]
     if change.old_path:
@@ -81,6 +106,12 @@ def file_facts(
         left.append((f"  {word}", f"{tone}*"))
     if change.risk:
         left.append((f"  {glyphs.risky} {safe_name(change.risk).text}", "warning"))
+    return left
+
+
+def _state_facts(change: FileChange, glyphs: Glyphs, *, conflict: bool) -> list[Fact]:
+    """Return what the user said about a file and did with it."""
+    left: list[Fact] = []
     if change.comments:
         noun = "comment" if change.comments == 1 else "comments"
         left.append((f"  {glyphs.comment} {change.comments} {noun}", "accent"))
@@ -93,16 +124,7 @@ def file_facts(
         left.append((f"  {glyphs.drift} you changed it too", "warning"))
     if change.viewed:
         left.append((f"  {glyphs.viewed} viewed", "muted", "viewed"))
-    if no_space:
-        left.append(("  white space ignored", "warning", "white_space"))
-    right: list[Fact] = []
-    counts = Counter(unit.decision for unit in units)
-    for decision in ("accepted", "rejected", "mixed", "open"):
-        count = counts[decision]
-        if count:
-            sign = str(getattr(glyphs, decision))
-            right.append((f"  {sign} {count} {decision}", TONES[decision]))
-    return left, [*right, (" ", "muted")]
+    return left
 
 
 def unit_facts(

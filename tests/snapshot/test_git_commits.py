@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from snapshot import git_commits
+from snapshot import git_commits, git_trees
 from snapshot.bundle import BundleRefused
 from snapshot.git_commits import Budget, CommitReader
 from snapshot.git_import import Quarantine
@@ -207,6 +207,6 @@ def test_rows_of_a_deep_folder_cost_as_much_as_their_paths(
     folder = "/".join(["d" * 200] * 5)
     commit = world.commit("deep", {f"{folder}/{number}": "" for number in range(20)})
     world.take(world.bundle("main"))
-    monkeypatch.setattr(git_commits, "MAX_PATHS", 20_000)
+    monkeypatch.setattr(git_trees, "MAX_PATHS", 20_000)
     with pytest.raises(BundleRefused, match="changed paths"):
         change(world, None, commit)
