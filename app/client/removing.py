@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
     from app.paths import Paths
 
+LOOK_S: Final = 0.1
+"""Between two looks at whether the keeper has ended."""
+
 DISMISS_S: Final = 30.0
 """Seconds in which an idle keeper that was asked to go must have gone."""
 
@@ -68,7 +71,7 @@ async def _dismiss_keeper(folder: Path, paths: Paths) -> int:
                 f"The keeper of {folder.name} does not end.",
                 f"Read: cloche logs {folder.name}",
             )
-        await asyncio.sleep(0.1)
+        await asyncio.sleep(LOOK_S)
     return lock
 
 

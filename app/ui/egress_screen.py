@@ -109,7 +109,7 @@ class EgressScreen(WorkScreen):
             if self.rows.view.look(4 * SLICE):
                 self.rows.order_hosts(anew=not self.rows.at.cursor)
             self.show_rows()
-            await asyncio.sleep(0)
+            await asyncio.sleep(0)  # a turn for the keys and the screen
         if pieces:
             self.show_rows()
         await asyncio.sleep(0 if more else POLL_SECONDS)
@@ -119,7 +119,7 @@ class EgressScreen(WorkScreen):
         for start in range(0, len(entries), SLICE):
             part = entries[start : start + SLICE]
             self.rows.came(sum(self.rows.view.add(session, entry) for entry in part))
-            await asyncio.sleep(0)
+            await asyncio.sleep(0)  # a turn for the keys and the screen
 
     # Showing
 
@@ -212,7 +212,7 @@ class EgressScreen(WorkScreen):
         """Look at the rest without waiting for the next piece."""
         while self.rows.view.filtering:
             self.rows.view.look(4 * SLICE)
-            await asyncio.sleep(0)
+            await asyncio.sleep(0)  # a turn for the keys and the screen
         self.rows.order_hosts(anew=not self.rows.at.cursor)
         self.show_rows()
 

@@ -127,15 +127,15 @@ class KeptRows:
                 self._tally(file)
                 self._progress_in(file)
         ordered = self.ordered(files, shape.order)
-        await asyncio.sleep(0)
+        await asyncio.sleep(0)  # a turn for the keys and the screen
         self._outline(ordered, shape)
-        await asyncio.sleep(0)
+        await asyncio.sleep(0)  # a turn for the keys and the screen
         conflicts = frozenset(shape.conflicts)
         for start in range(0, len(self._entries), SLICE):
             for entry in self._entries[start : start + SLICE]:
                 if not entry.folder:
                     self._row(ordered[entry.start], entry, conflicts)
-            await asyncio.sleep(0)
+            await asyncio.sleep(0)  # a turn for the keys and the screen
 
     def ordered(self, files: Sequence[FileChange], order: str) -> list[FileChange]:
         """Return files as the list shows them."""

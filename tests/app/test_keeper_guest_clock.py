@@ -92,7 +92,7 @@ async def test_a_jump_of_the_hosts_clocks(bench: Bench, later: HostClocks) -> No
     await bench.set_again()
     bench.clocks = later
     await bench.set_again()
-    await asyncio.sleep(0.05)
+    await asyncio.sleep(0.05)  # ten looks
     assert bench.told.empty()
 
 
@@ -121,7 +121,7 @@ async def test_nothing_is_asked_of_a_machine_that_stands_still(bench: Bench) -> 
     await bench.set_again()
     bench.still = True
     bench.clocks = HostClocks(5000.0, 4000.0)
-    await asyncio.sleep(0.05)
+    await asyncio.sleep(0.05)  # ten looks
     assert bench.told.empty()
     bench.still = False
     await bench.set_again()

@@ -133,7 +133,7 @@ async def test_a_machine_without_room_stays_paused_when_its_process_goes_on(benc
     bench.room.lacking = True
     bench.pulse.wake()
     async with asyncio.timeout(30):
-        while bench.pulse.silent:  # noqa: ASYNC110  (nothing tells when it speaks again)
+        while bench.pulse.silent:  # noqa: ASYNC110 - nothing tells when it speaks again
             await asyncio.sleep(0.005)
     assert bench.ledger.state.state == "paused"
 

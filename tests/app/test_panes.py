@@ -339,7 +339,7 @@ data = link.recv(65536)
 if data:
     link.sendall({nonsense})
     link.recv(65536)
-    time.sleep(30)
+    time.sleep(30)  # longer than anybody waits for more of it
 """
 
 

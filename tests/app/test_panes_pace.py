@@ -100,7 +100,7 @@ async def test_a_pane_that_is_dear_to_draw_takes_its_share_and_not_all_of_the_sc
     monkeypatch.setattr(pane_talk, "SHARE", share)
 
     def dear(pane: Pane, frame: Frame, maker: StripMaker) -> bool:
-        time.sleep(slow)
+        time.sleep(slow)  # that is the test: a screen that is slow to draw
         return show(pane, frame, maker)
 
     monkeypatch.setattr(Pane, "show", dear)

@@ -23,7 +23,7 @@ async def body():
     leave.append(left.set)
     print("ready", flush=True)
     if sys.argv[1] == "blocked":
-        time.sleep(60)
+        time.sleep(60)  # that is the test: a loop that gets no turn
     await left.wait()
     print("left", flush=True)
 

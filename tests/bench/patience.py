@@ -243,7 +243,7 @@ async def answer(waiting: list[Waiting], site_: Site) -> None:
 
 
 async def _answer(answered: asyncio.Future[Verdict], after: float) -> None:
-    await asyncio.sleep(after)
+    await asyncio.sleep(after)  # the user takes that long
     if not answered.done():
         answered.set_result(ALLOW)
 

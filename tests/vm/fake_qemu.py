@@ -69,7 +69,7 @@ def main() -> None:
     if mode == "stubborn":
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
     if mode == "silent":
-        time.sleep(60)
+        time.sleep(60)  # longer than anybody waits for its monitor
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(qmp_path())
     listener.listen(1)

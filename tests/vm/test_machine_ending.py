@@ -50,7 +50,7 @@ async def test_streams_that_end_are_over_at_once() -> None:
 async def test_a_program_that_runs_is_waited_for() -> None:
     program, streams = Program(None), open_streams()
     waiting = asyncio.create_task(over(program, streams, Flow()))
-    await asyncio.sleep(4 * ending.SILENCE_S)
+    await asyncio.sleep(4 * ending.SILENCE_S)  # that is the test: silence alone ends nothing
     assert not waiting.done()
     program.exit_status = 0
     assert not await waiting
@@ -68,7 +68,7 @@ async def test_a_child_that_goes_on_talking_is_cut_off() -> None:
     async def talk() -> None:
         while True:
             flow.moved = time.monotonic()
-            await asyncio.sleep(0.001)
+            await asyncio.sleep(0.001)  # far more often than SILENCE_S
 
     talking = asyncio.create_task(talk())
     assert not await over(Program(0), open_streams(), flow)
@@ -81,6 +81,7 @@ async def test_a_reader_that_takes_nothing_loses_nothing() -> None:
     flow, streams = Flow(), open_streams()
     with flow.handing_on():
         waiting = asyncio.create_task(over(Program(0), streams, flow))
+        # that is the test: it has longer than it gets where the reader takes what comes
         await asyncio.sleep(ending.LINGER_S + 4 * ending.SILENCE_S)
         assert not waiting.done()
     streams.set_result([])
