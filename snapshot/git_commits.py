@@ -1,7 +1,8 @@
 """The commits that only an agent has: who, when and what each changed, read with bounds.
 
 Objects are those of the quarantine and of the user's repository; `git_store` bounds every one of
-them, and what is read in all is bounded here. What a bound cuts is told, never left out in silence.
+them, `git_trees` and this module what is read in all. What a bound cuts is told, never left out in
+silence.
 """
 
 from __future__ import annotations
@@ -151,26 +152,16 @@ class CommitReader:
         return found
 
     def _commit(self, name: bytes) -> tuple[AgentCommit, list[bytes]]:
-        data = self._trees.read(name, COMMIT)
-        head, _, message = data.partition(b"\n\n")
-        if len(head) > MAX_HEAD:
-            raise refused(f"what stands before the message of one has more than {MAX_HEAD} bytes")
-        fields = [line.partition(b" ")[::2] for line in head.split(b"\n")]
-        parents = [value for key, value in fields if key == b"parent"]
-        if len(parents) > MAX_PARENTS:
-            raise refused(f"one of them has more than {MAX_PARENTS} parents")
-        author = next((value for key, value in fields if key == b"author"), b"")
-        who, _, when = author.rpartition(b"> ")
+        parents, author, at, message = _parts(self._trees.read(name, COMMIT))
         found = self._trees.between(parents[0] if parents else None, name)
         listed = found[:MAX_FILES]
         withheld = [one.path for one in found if self._is_withheld(one.path)]
-        seconds = when.split(b" ")[0]
         commit = AgentCommit(
             name.decode(),
             tuple(parent.decode() for parent in parents),
-            who[:MAX_MESSAGE] + b">" if who else b"",
-            int(seconds[:12]) if seconds.isdigit() else 0,
-            message[:MAX_MESSAGE],
+            author,
+            at,
+            message,
             tuple(map(self._file, listed)),
             len(found) > len(listed),
             tuple(withheld[:MAX_FILES]),
@@ -263,3 +254,19 @@ class CommitReader:
             size = MAX_SIMILAR_BYTES + 1 if data is None else len(data)
             sized[path] = Entry(entry.kind, entry.mode, size, digest=entry.digest)
         return sized
+
+
+def _parts(data: bytes) -> tuple[list[bytes], bytes, int, bytes]:
+    """Return parents, author, author's time and message of a commit. Raises BundleRefused."""
+    head, _, message = data.partition(b"\n\n")
+    if len(head) > MAX_HEAD:
+        raise refused(f"what stands before the message of one has more than {MAX_HEAD} bytes")
+    fields = [line.partition(b" ")[::2] for line in head.split(b"\n")]
+    parents = [value for key, value in fields if key == b"parent"]
+    if len(parents) > MAX_PARENTS:
+        raise refused(f"one of them has more than {MAX_PARENTS} parents")
+    author = next((value for key, value in fields if key == b"author"), b"")
+    who, _, when = author.rpartition(b"> ")
+    seconds = when.split(b" ")[0]
+    at = int(seconds[:12]) if seconds.isdigit() else 0
+    return parents, who[:MAX_MESSAGE] + b">" if who else b"", at, message[:MAX_MESSAGE]

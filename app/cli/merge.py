@@ -117,6 +117,11 @@ def _print_merge(
         output.line(f"conflict {shown(conflict.path)}: {conflict.reason}")
     for notice in report.notices:
         output.line(f"note {shown(notice)}")
+    _print_next(output, found, report)
+
+
+def _print_next(output: Output, found: Changes, report: MergeReport) -> None:
+    """Say what can be done about what was not written, and how it is taken back."""
     if report.conflicts:
         output.line(f"Choose: cloche merge {found.session} --resolve PATH=yours|agent|both")
     if report.held:
