@@ -7,8 +7,9 @@ held for a few files at a time, so a change set of thousands of files stays smal
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
 
 from app.errors import AppError
 from app.keeper.pruning import Pruner
