@@ -100,16 +100,7 @@ class FileReview:
             () if self.note else aspects_of(file, self.base, self.agent, by_lines=self.by_lines)
         )
         self.added, self.removed = self._counts()
-        found = risk_of(
-            file.path,
-            mode=file.mode,
-            old_mode=file.old_mode,
-            agent=self.agent,
-            base=self.base,
-            old_path=file.old_path,
-        )
-        if self.binary and found.tier != "held":
-            found = Risk("held", "is too large or no text, so it cannot be read in review")
+        found = self._risk()
         self.tier: Tier = found.tier
         """How strictly it is held back; empty where no risk is known."""
         self.risk: str = found.reason
@@ -121,6 +112,21 @@ class FileReview:
         self.mixed_endings = self.by_lines and has_mixed_endings(self.base, self.agent)
         """Whether line endings differ inside of the file, so that each is worth a mark."""
         self._remember = lru_cache(_MEMORY)(self._intraline)
+
+    def _risk(self) -> Risk:
+        """Return what the file can do by side effect; what nobody can read is held as well."""
+        file = self.file
+        found = risk_of(
+            file.path,
+            mode=file.mode,
+            old_mode=file.old_mode,
+            agent=self.agent,
+            base=self.base,
+            old_path=file.old_path,
+        )
+        if self.binary and found.tier != "held":
+            return Risk("held", "is too large or no text, so it cannot be read in review")
+        return found
 
     # Units and marks
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Self, cast
+from typing import TYPE_CHECKING, Final, Protocol, Self, TypeVar, cast
 
 import asyncssh
 import msgspec
@@ -50,7 +50,7 @@ from app.protocol_review import (
 from app.records import SessionRecord, read_session
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
+    from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
     from pathlib import Path
 
     from app.paths import Paths
@@ -61,6 +61,34 @@ MIRROR_S: Final = 300.0
 
 MAX_BLOB: Final = 256 << 20
 """Largest content in bytes that is taken into memory."""
+
+
+class _Page(Protocol):
+    """A part of a list that is longer than one answer."""
+
+    @property
+    def total(self) -> int:
+        """How many items the whole list has."""
+        ...
+
+
+P = TypeVar("P", bound=_Page)
+T = TypeVar("T")
+
+
+async def _all_pages(
+    ask: Callable[[int], Awaitable[P]], items: Callable[[P], Sequence[T]]
+) -> tuple[P, list[T]]:
+    """Ask for a list page by page, each from an item on; return the first page and every item.
+
+    A list that shrank meanwhile ends with what there is.
+    """
+    first = page = await ask(0)
+    found = list(items(first))
+    while len(found) < page.total and items(page):
+        page = await ask(len(found))
+        found += items(page)
+    return first, found
 
 
 class SessionClient:
@@ -156,12 +184,12 @@ class SessionClient:
 
     async def comments(self) -> list[Comment]:
         """Return every comment: by path, then by line."""
-        found: list[Comment] = []
-        while True:
-            page = await self._connection.ask("comments", {"start": len(found)}, CommentsPage)
-            found += page.comments
-            if len(found) >= page.total or not page.comments:
-                return found
+
+        async def page(start: int) -> CommentsPage:
+            return await self._connection.ask("comments", {"start": start}, CommentsPage)
+
+        _, found = await _all_pages(page, lambda page: page.comments)
+        return found
 
     async def comment(self, request: CommentRequest) -> Comment:
         """Write a comment, or a new text for one; one undo step."""
@@ -181,13 +209,13 @@ class SessionClient:
 
     async def conflicts(self, path: str = "") -> list[Conflict]:
         """Return where what is accepted meets what the user did meanwhile, solved ones too."""
-        found: list[Conflict] = []
-        while True:
-            params = {"path": path, "start": len(found)}
-            page = await self._connection.ask("conflicts", params, ConflictsPage, MIRROR_S)
-            found += page.conflicts
-            if len(found) >= page.total or not page.conflicts:
-                return found
+
+        async def page(start: int) -> ConflictsPage:
+            params = {"path": path, "start": start}
+            return await self._connection.ask("conflicts", params, ConflictsPage, MIRROR_S)
+
+        _, found = await _all_pages(page, lambda page: page.conflicts)
+        return found
 
     async def resolve(self, request: Resolve) -> None:
         """Solve a conflict, or all of a path; one undo step."""
@@ -207,30 +235,24 @@ class SessionClient:
 
     async def commits(self, *, look: bool = False, publish: bool = False) -> CommitList:
         """Return the agent's commits of the last look, or of a new one; `publish` makes refs."""
-        page = await self._commits_page(look, publish, 0)
-        commits = list(page.list.commits)
-        first = page.list
-        while len(commits) < page.total and page.list.commits:
-            page = await self._commits_page(False, False, len(commits))
-            commits += page.list.commits
-        return msgspec.structs.replace(first, commits=tuple(commits))
 
-    async def _commits_page(self, look: bool, publish: bool, start: int) -> CommitsPage:
-        params = {"look": look, "publish": publish, "start": start}
-        return await self._connection.ask("commits", params, CommitsPage, MIRROR_S)
+        async def page(start: int) -> CommitsPage:
+            once = {"look": look and not start, "publish": publish and not start}
+            params = {**once, "start": start}
+            return await self._connection.ask("commits", params, CommitsPage, MIRROR_S)
+
+        first, commits = await _all_pages(page, lambda page: page.list.commits)
+        return msgspec.structs.replace(first.list, commits=tuple(commits))
 
     async def commit_change(self, commit: str, *, whole: bool = False) -> CommitChange:
         """Return what a listed commit changed, or with `whole` all that led to it."""
-        page = await self._commit_change_page(commit, whole, 0)
-        files, first = list(page.change.files), page.change
-        while len(files) < page.total and page.change.files:
-            page = await self._commit_change_page(commit, whole, len(files))
-            files += page.change.files
-        return msgspec.structs.replace(first, files=tuple(files))
 
-    async def _commit_change_page(self, commit: str, whole: bool, start: int) -> CommitChangePage:
-        params = {"commit": commit, "whole": whole, "start": start}
-        return await self._connection.ask("commit_change", params, CommitChangePage, MIRROR_S)
+        async def page(start: int) -> CommitChangePage:
+            params = {"commit": commit, "whole": whole, "start": start}
+            return await self._connection.ask("commit_change", params, CommitChangePage, MIRROR_S)
+
+        first, files = await _all_pages(page, lambda page: page.change.files)
+        return msgspec.structs.replace(first.change, files=tuple(files))
 
     async def commit_content(self, name: str) -> bytes:
         """Return a content by the name that a commit's change gives it."""
