@@ -291,26 +291,35 @@ def _agent(document: Document, name: str, value: Any, broker: BrokerSettings) ->
         raise document.error(key, f"the agent '{name}' needs a command", "command: [program, arg]")
     base = known if known is not None else Agent(name, ())
     changed: dict[str, Any] = {"source": str(document.path)}
-    if given.get("command"):
-        # A script of several lines, as in `[sh, -c, "…"]`, is a word like any other.
-        words = texts(document, (*key, "command"), given["command"], one_line=False)
-        changed["command"] = words
-        if words[:1] != base.command[:1]:  # how another program comes is for the user to say
-            changed |= {"install": "", "below": ""}
-    for text in ("description", "image", "install"):
+    changed |= _program(document, key, given, base)
+    for text in ("description", "image"):
         if given.get(text) is not None:
             changed[text] = _text(document, (*key, text), given[text])
-    if given.get("from") is not None:
-        below = _text(document, (*key, "from"), given["from"])
-        if below not in IMAGES:
-            raise document.error((*key, "from"), f"'from' must be one of {', '.join(IMAGES)}")
-        changed["below"] = below
     changed["env"] = base.env | _environment(document, (*key, "env"), given.get("env"))
     if given.get("services") is not None:
         changed["services"] = _services(document, (*key, "services"), given["services"], broker)
     if (seconds := given.get("stalled_s")) is not None:
         changed["stalled_s"] = number(document, (*key, "stalled_s"), seconds, 0, 86400)
     return msgspec.structs.replace(base, **changed)
+
+
+def _program(document: Document, key: Key, given: dict[str, Any], base: Agent) -> dict[str, Any]:
+    """Return what changes about an agent's program: its words, and how it comes into an image."""
+    changed: dict[str, Any] = {}
+    if given.get("command"):
+        # A script of several lines, as in `[sh, -c, "…"]`, is a word like any other.
+        words = texts(document, (*key, "command"), given["command"], one_line=False)
+        changed["command"] = words
+        if words[:1] != base.command[:1]:  # how another program comes is for the user to say
+            changed |= {"install": "", "below": ""}
+    if given.get("install") is not None:
+        changed["install"] = _text(document, (*key, "install"), given["install"])
+    if given.get("from") is not None:
+        below = _text(document, (*key, "from"), given["from"])
+        if below not in IMAGES:
+            raise document.error((*key, "from"), f"'from' must be one of {', '.join(IMAGES)}")
+        changed["below"] = below
+    return changed
 
 
 def _text(document: Document, key: Key, value: Any) -> str:

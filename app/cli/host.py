@@ -12,6 +12,7 @@ from app.paths import Paths
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Sequence
 
     from app.agents import Agent
     from app.cli.output import Output
@@ -56,33 +57,41 @@ def _agent(agent: Agent) -> dict[str, Any]:
 
 def _inspect(config: Config, agent: Agent, output: Output) -> int:
     """Show all that a session of an agent is given; of keys only where they are looked for."""
-    from vm.egress.broker.services import with_own
-    from vm.egress.profiles import load, providers_of
-
-    known = with_own(config.broker.services)
     mine = config.egress.agents.get(agent.name)
-    providers = mine.providers if mine is not None and mine.providers is not None else None
-    hosts = load().providers
     found = _agent(agent) | {
-        "services": [
-            {
-                "name": name,
-                "need": need,
-                "upstream": f"{known[name].host}:{known[name].port}",
-                "url": known[name].url,
-                "credential": str(known[name].credential),
-                "env": sorted(known[name].env),
-            }
-            for name, need in agent.services.items()
-        ],
+        "services": _services(config, agent),
         "profile": (mine.profile if mine is not None else "") or config.egress.profile,
-        "providers": {
-            name: [rule.text for rule in hosts[name]]
-            for name in (providers if providers is not None else providers_of(agent.name))
-        },
+        "providers": _providers(agent, None if mine is None else mine.providers),
     }
     output.result({"agent": found}, lambda: _print_agent(found, output))
     return EXIT_DONE
+
+
+def _services(config: Config, agent: Agent) -> list[dict[str, object]]:
+    """Return what the broker is for an agent, service by service."""
+    from vm.egress.broker.services import with_own
+
+    known = with_own(config.broker.services)
+    return [
+        {
+            "name": name,
+            "need": need,
+            "upstream": f"{known[name].host}:{known[name].port}",
+            "url": known[name].url,
+            "credential": str(known[name].credential),
+            "env": sorted(known[name].env),
+        }
+        for name, need in agent.services.items()
+    ]
+
+
+def _providers(agent: Agent, own: Sequence[str] | None) -> dict[str, list[str]]:
+    """Return the hosts of the model providers that an agent may reach, by provider."""
+    from vm.egress.profiles import load, providers_of
+
+    hosts = load().providers
+    names = providers_of(agent.name) if own is None else own
+    return {name: [rule.text for rule in hosts[name]] for name in names}
 
 
 def _print_agent(found: dict[str, Any], output: Output) -> None:

@@ -76,7 +76,7 @@ P = TypeVar("P", bound=_Page)
 T = TypeVar("T")
 
 
-async def _all_pages(
+async def all_pages(
     ask: Callable[[int], Awaitable[P]], items: Callable[[P], Sequence[T]]
 ) -> tuple[P, list[T]]:
     """Ask for a list page by page, each from an item on; return the first page and every item.
@@ -188,7 +188,7 @@ class SessionClient:
         async def page(start: int) -> CommentsPage:
             return await self._connection.ask("comments", {"start": start}, CommentsPage)
 
-        _, found = await _all_pages(page, lambda page: page.comments)
+        _, found = await all_pages(page, lambda page: page.comments)
         return found
 
     async def comment(self, request: CommentRequest) -> Comment:
@@ -214,7 +214,7 @@ class SessionClient:
             params = {"path": path, "start": start}
             return await self._connection.ask("conflicts", params, ConflictsPage, MIRROR_S)
 
-        _, found = await _all_pages(page, lambda page: page.conflicts)
+        _, found = await all_pages(page, lambda page: page.conflicts)
         return found
 
     async def resolve(self, request: Resolve) -> None:
@@ -241,7 +241,7 @@ class SessionClient:
             params = {**once, "start": start}
             return await self._connection.ask("commits", params, CommitsPage, MIRROR_S)
 
-        first, commits = await _all_pages(page, lambda page: page.list.commits)
+        first, commits = await all_pages(page, lambda page: page.list.commits)
         return msgspec.structs.replace(first.list, commits=tuple(commits))
 
     async def commit_change(self, commit: str, *, whole: bool = False) -> CommitChange:
@@ -251,7 +251,7 @@ class SessionClient:
             params = {"commit": commit, "whole": whole, "start": start}
             return await self._connection.ask("commit_change", params, CommitChangePage, MIRROR_S)
 
-        first, files = await _all_pages(page, lambda page: page.change.files)
+        first, files = await all_pages(page, lambda page: page.change.files)
         return msgspec.structs.replace(first.change, files=tuple(files))
 
     async def commit_content(self, name: str) -> bytes:
