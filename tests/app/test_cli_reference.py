@@ -2,15 +2,36 @@
 
 from __future__ import annotations
 
+import shlex
+from itertools import takewhile
 from pathlib import Path
 
 import pytest
 
 from app import errors
+from app.cli.parser import build, parse
 from app.cli.reference import STATUSES, Command, actions, commands, page
 from app.main import COMMANDS
 
-PAGE = Path(__file__).parent.parent.parent / "docs" / "guide" / "cli.md"
+ROOT = Path(__file__).parent.parent.parent
+PAGE = ROOT / "docs" / "guide" / "cli.md"
+SHELL = ("|", ">", "<")
+"""Words after which a line says nothing to Cloche."""
+
+
+def examples() -> list[str]:
+    """Return the command lines that README and guide show, each as it is typed."""
+    pages = [ROOT / "README.md", *PAGE.parent.glob("*.md")]
+    lines = [line.strip() for page in pages if page != PAGE for line in indented(page)]
+    return sorted({line[line.index("cloche ") :] for line in lines if is_command(line)})
+
+
+def indented(page: Path) -> list[str]:
+    return [line for line in page.read_text("utf-8").splitlines() if line.startswith("    ")]
+
+
+def is_command(line: str) -> bool:
+    return line.startswith("cloche ") or "| cloche " in line
 
 
 def test_the_guides_page_is_fresh() -> None:
@@ -38,3 +59,10 @@ def test_every_exit_status_is_there() -> None:
         if name.startswith("EXIT_") and isinstance(number, int)
     }
     assert {status for status, _ in STATUSES} == known
+
+
+@pytest.mark.parametrize("line", examples())
+def test_every_example_of_the_guide_is_a_command(line: str) -> None:
+    words = shlex.split(line, comments=True)[1:]
+    head = [*takewhile(lambda word: word != "--" and not word.startswith(SHELL), words)]
+    assert parse(build("0"), head, takes_rest=()).command.split()[0] in head
