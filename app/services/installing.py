@@ -6,6 +6,7 @@ that this host's own tools are configured for, and the profile's hosts.
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import tempfile
 import time
@@ -67,8 +68,9 @@ async def make(paths: Paths, recipe: Recipe, progress: Progress, *, force: bool)
 def sweep(folder: Path) -> None:
     """Remove what builds left that were killed: older than any that can still run."""
     for stale in folder.glob(f"{SCRATCH}*"):
-        if time.time() - stale.stat().st_mtime > 2 * TIMEOUT_S:
-            shutil.rmtree(stale, ignore_errors=True)  # another build may do the same
+        with contextlib.suppress(FileNotFoundError):  # its build may just have ended
+            if time.time() - stale.stat().st_mtime > 2 * TIMEOUT_S:
+                shutil.rmtree(stale, ignore_errors=True)  # another build may do the same
 
 
 async def _install(paths: Paths, recipe: Recipe, archive: Path) -> None:

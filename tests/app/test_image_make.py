@@ -145,7 +145,10 @@ class TestOfAgents:
             (folder / "in").mkdir(parents=True)
         os.utime(old, (0, 0))
         os.utime(other, (0, 0))
+        gone = tmp_path / f"{installing.SCRATCH}gone"
+        gone.symlink_to("nowhere")  # listed, and not there any more when it is looked at
         installing.sweep(tmp_path)
+        gone.unlink()
         assert sorted(tmp_path.iterdir()) == sorted((new, other))
 
     def test_a_file_of_ones_own_comes_first(self, tmp_path: Path) -> None:

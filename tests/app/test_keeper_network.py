@@ -199,7 +199,12 @@ async def test_an_edit_by_hand_holds_at_once_and_a_mistake_in_it_changes_nothing
         assert told.startswith(f"{MISTAKE} {rules}:3:")
         assert "is no host name" in told
         assert here.session.info().asks, "the rules from before hold"
-        (here.workspace / ".cloche.yaml").write_text(f"egress: {{deny: [{HOST}]}}\n")
+        project = here.workspace / ".cloche.yaml"
+        project.write_text("egress: !!timestamp soon\n")  # as code from anywhere may bring along
+        rules.unlink()
+        wanted = f"{MISTAKE} {project}:1:"
+        await here.until(lambda: here.session.info().notices[0].startswith(wanted))
+        project.write_text(f"egress: {{deny: [{HOST}]}}\n")
         rules.write_text("always:\n  deny:\n    - spy.example\n")
         await here.until(lambda: not here.session.info().asks)
         assert await flags(card) == RESET
