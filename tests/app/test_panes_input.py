@@ -12,7 +12,7 @@ import pytest
 from app.ui import pane_talk, pane_user
 from app.ui.pane_input import MAX_KEYS, MAX_PASTE, WINDOW
 from tests.doubles.pane_server import PaneServer
-from tests.doubles.pane_watch import Watcher, hub_of
+from tests.doubles.pane_watch import Watcher, hub_of, live_pane
 from widgets.terminal_feed import MouseInput
 
 if TYPE_CHECKING:
@@ -42,11 +42,7 @@ async def server(tmp_path: Path) -> PaneServer:
 async def test_keys_typed_while_a_worker_is_replaced_arrive_in_order(
     server: PaneServer, how: signal.Signals
 ) -> None:
-    async with server, hub_of() as hub:
-        await hub.start()
-        pane = hub.open("one", server.path)
-        watcher = Watcher(pane)
-        await watcher.enters("live")
+    async with live_pane(server, spare=True) as (pane, watcher):
         type_text(pane, "abc")
         kill(pane, how)
         type_text(pane, "def")
@@ -64,11 +60,7 @@ async def test_keys_typed_while_a_worker_is_replaced_arrive_in_order(
 async def test_keys_that_a_stopped_worker_had_not_passed_on_are_sent_again(
     server: PaneServer,
 ) -> None:
-    async with server, hub_of() as hub:
-        await hub.start()
-        pane = hub.open("one", server.path)
-        watcher = Watcher(pane)
-        await watcher.enters("live")
+    async with live_pane(server, spare=True) as (pane, _):
         kill(pane, signal.SIGSTOP)
         type_text(pane, "typed into a worker that hangs"[:20].replace(" ", "_"))
         kill(pane)
@@ -80,11 +72,7 @@ async def test_a_worker_that_hangs_is_replaced_and_loses_no_key(
     server: PaneServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pane_talk, "HANG_S", 0.5)
-    async with server, hub_of() as hub:
-        await hub.start()
-        pane = hub.open("one", server.path)
-        watcher = Watcher(pane)
-        await watcher.enters("live")
+    async with live_pane(server, spare=True) as (pane, watcher):
         kill(pane, signal.SIGSTOP)
         type_text(pane, "abc")
         await watcher.enters("restarting")
@@ -96,10 +84,7 @@ async def test_a_worker_whose_guest_reads_nothing_is_not_taken_for_one_that_hang
     server: PaneServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pane_talk, "HANG_S", 0.5)
-    async with server, hub_of() as hub:
-        pane = hub.open("one", server.path)
-        watcher = Watcher(pane)
-        await watcher.enters("live")
+    async with live_pane(server) as (pane, watcher):
         server.takes = False
         type_text(pane, "abc")
         with pytest.raises(TimeoutError):
@@ -189,10 +174,7 @@ async def test_keys_are_not_kept_for_ever(
 
 
 async def test_a_program_that_ended_is_sent_nothing(server: PaneServer) -> None:
-    async with server, hub_of() as hub:
-        pane = hub.open("one", server.path)
-        watcher = Watcher(pane)
-        await watcher.enters("live")
+    async with live_pane(server) as (pane, watcher):
         server.takes = False
         type_text(pane, "abc")
         await server.until(lambda: len(server.untaken) == 3)
@@ -233,10 +215,7 @@ async def test_a_large_paste_arrives_whole_and_keys_come_after_it(server: PaneSe
 async def test_a_paste_into_a_guest_that_never_reads_is_bounded_everywhere(
     server: PaneServer,
 ) -> None:
-    async with server, hub_of() as hub:
-        pane = hub.open("one", server.path)
-        watcher = Watcher(pane)
-        await watcher.enters("live")
+    async with live_pane(server) as (pane, watcher):
         server.takes = False
         pane.send_paste("p" * 5_000_000)
         type_text(pane, "after")
@@ -276,10 +255,7 @@ async def test_a_worker_that_dies_in_a_paste_loses_nothing_of_it(server: PaneSer
 
 
 async def test_what_is_too_much_is_refused_with_a_sentence(server: PaneServer) -> None:
-    async with server, hub_of() as hub:
-        pane = hub.open("one", server.path)
-        watcher = Watcher(pane)
-        await watcher.enters("live")
+    async with live_pane(server) as (pane, watcher):
         pane.send_paste("x" * (MAX_PASTE + 1))
         assert "16 MiB" in watcher.refused[-1]
         server.takes = False
@@ -292,10 +268,7 @@ async def test_what_is_too_much_is_refused_with_a_sentence(server: PaneServer) -
 
 
 async def test_a_worker_that_stops_reading_costs_bounded_memory(server: PaneServer) -> None:
-    async with server, hub_of() as hub:
-        pane = hub.open("one", server.path)
-        watcher = Watcher(pane)
-        await watcher.enters("live")
+    async with live_pane(server) as (pane, _):
         link = pane._link  # pyright: ignore[reportPrivateUsage]
         assert link is not None
         kill(pane, signal.SIGSTOP)
@@ -318,10 +291,7 @@ async def test_a_worker_that_stops_reading_costs_bounded_memory(server: PaneServ
 async def test_any_size_is_made_one_that_the_engine_takes(
     server: PaneServer, size: tuple[int, int]
 ) -> None:
-    async with server, hub_of() as hub:
-        pane = hub.open("one", server.path)
-        watcher = Watcher(pane)
-        await watcher.enters("live")
+    async with live_pane(server) as (pane, watcher):
         pane.resize(*size)
         wanted = min(max(size[0], 20), 1000), min(max(size[1], 5), 500)
         await watcher.until(lambda: (pane.columns, pane.rows) == wanted)
@@ -330,10 +300,7 @@ async def test_any_size_is_made_one_that_the_engine_takes(
 
 
 async def test_a_thousand_sizes_a_second_end_at_the_last_one(server: PaneServer) -> None:
-    async with server, hub_of() as hub:
-        pane = hub.open("one", server.path)
-        watcher = Watcher(pane)
-        await watcher.enters("live")
+    async with live_pane(server) as (pane, watcher):
         await server.put(b"some text that is folded again and again " * 200)
         for number in range(1000):
             pane.resize(20 + number % 130, 10 + number % 40)

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Collection
 
     from app.ui.pane import Pane
+    from tests.doubles.pane_server import PaneServer
     from widgets.terminal_feed import FeedState
 
 DEADLINE = 60.0
@@ -112,3 +113,17 @@ async def hub_of(**options: object) -> AsyncGenerator[PaneHub]:
         yield hub
     finally:
         await hub.close()
+
+
+@asynccontextmanager
+async def live_pane(
+    server: PaneServer, *, spare: bool = False
+) -> AsyncGenerator[tuple[Pane, Watcher]]:
+    """Open a session's pane and wait until it is live; `spare`: with a worker that is ready."""
+    async with server, hub_of() as hub:
+        if spare:
+            await hub.start()
+        pane = hub.open("one", server.path)
+        watcher = Watcher(pane)
+        await watcher.enters("live")
+        yield pane, watcher
