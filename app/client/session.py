@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Protocol, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Final, Self, cast
 
 import asyncssh
 import msgspec
 
 from app.client.connection import CALL_S, Connection, keeper_lost
 from app.client.launch import gone
+from app.client.paging import all_pages
 from app.errors import AppError
 from app.programs import check_words
 from app.protocol import (
@@ -50,7 +51,7 @@ from app.protocol_review import (
 from app.records import SessionRecord, read_session
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+    from collections.abc import AsyncIterator, Sequence
     from pathlib import Path
 
     from app.paths import Paths
@@ -61,34 +62,6 @@ MIRROR_S: Final = 300.0
 
 MAX_BLOB: Final = 256 << 20
 """Largest content in bytes that is taken into memory."""
-
-
-class _Page(Protocol):
-    """A part of a list that is longer than one answer."""
-
-    @property
-    def total(self) -> int:
-        """How many items the whole list has."""
-        ...
-
-
-P = TypeVar("P", bound=_Page)
-T = TypeVar("T")
-
-
-async def all_pages(
-    ask: Callable[[int], Awaitable[P]], items: Callable[[P], Sequence[T]]
-) -> tuple[P, list[T]]:
-    """Ask for a list page by page, each from an item on; return the first page and every item.
-
-    A list that shrank meanwhile ends with what there is.
-    """
-    first = page = await ask(0)
-    found = list(items(first))
-    while len(found) < page.total and items(page):
-        page = await ask(len(found))
-        found += items(page)
-    return first, found
 
 
 class SessionClient:

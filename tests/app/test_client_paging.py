@@ -8,7 +8,7 @@ from typing import NamedTuple
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.client.session import all_pages
+from app.client.paging import all_pages
 
 
 class Page(NamedTuple):
