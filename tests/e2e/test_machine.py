@@ -570,7 +570,9 @@ async def test_the_clock_is_right_after_a_pause(
             assert (await anext(news))[0] == "RESUME"
 
     await pause()
-    assert await _off_by(forked_vm) > 2.0
+    async with asyncio.timeout(60):
+        while await _off_by(forked_vm) <= 2.0:  # what asking takes on a busy host hides a part of it
+            pass
     clock = GuestClock(cast("Links", links), machine, lambda: False)
     watching = asyncio.create_task(clock.watch())
     async with asyncio.timeout(60):
