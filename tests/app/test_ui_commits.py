@@ -246,6 +246,7 @@ async def test_a_thousand_commits_are_moved_through(commits: Commits) -> None:
         commits.keeper.commit_files[one.id, False] = []
     commits.keeper.commit_files[many[0].id, True] = []  # of the branch as a whole
     branches = (Branch("main", many[0].id),)
+    commits.keeper.commit_files[many[0].id, True] = []  # the branch's own row is read on the way
     commits.keeper.agents_commits = CommitList("s1", branches, tuple(many))
     await commits.keys("r")
     await until(commits.pilot, lambda: len(commits.screen.commits.items) == 1001)

@@ -571,8 +571,8 @@ async def test_the_clock_is_right_after_a_pause(
 
     await pause()
     async with asyncio.timeout(60):
-        while await _off_by(forked_vm) <= 2.0:  # what asking takes on a busy host hides a part of it
-            pass
+        while await _off_by(forked_vm) <= 2.0:
+            pass  # what asking took on a busy host hides a part of it
     clock = GuestClock(cast("Links", links), machine, lambda: False)
     watching = asyncio.create_task(clock.watch())
     async with asyncio.timeout(60):

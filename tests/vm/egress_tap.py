@@ -284,6 +284,13 @@ def source(block: bytes, total: int) -> Handler:
     return send
 
 
+async def until(condition: Callable[[], bool]) -> None:
+    """Wait for what the gateway says of itself; it has no event for that."""
+    async with asyncio.timeout(WAIT_S):
+        while not condition():  # noqa: ASYNC110 - the gateway has no event for that
+            await asyncio.sleep(0.02)
+
+
 @contextlib.contextmanager
 def full_host() -> Generator[int]:
     """Yield the port of a local host whose queue is full: no connection to it is completed."""

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests.vm import egress_guest as guest
-from tests.vm.egress_tap import WAIT_S, Judge, Site, echo, full_host, site, source
+from tests.vm.egress_tap import WAIT_S, Judge, Site, echo, full_host, site, source, until
 from tests.vm.test_egress_gateway import arp_for
 from vm.egress import frames
 from vm.egress.dial import DirectDialer
@@ -40,8 +40,9 @@ async def works(here: Site) -> None:
 
 
 async def test_a_guest_that_takes_another_address_is_not_heard_until_it_takes_its_own() -> None:
-    async with site() as here:
+    async with site(Limits(time_wait_s=0.05)) as here:
         await works(here)
+        await until(lambda: not here.gateway.open)  # it could not end from the other address
         await here.guest(guest.set_address, "198.19.255.77", "255.255.255.0")
         happened, _ = await here.guest(guest.try_connect, here.address("a.example"), 80, "", 1.0)
         assert happened in ("TimeoutError", "OSError")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.vm import egress_guest as guest
-from tests.vm.egress_tap import DENY, WAIT_S, echo, site, source, swallow, verdict
+from tests.vm.egress_tap import DENY, WAIT_S, echo, site, source, swallow, until, verdict
 from vm.egress import frames
 from vm.egress.kinds import GATEWAY, GUEST, Limits, Station
 from vm.egress.table import NameTable
@@ -171,13 +171,6 @@ async def test_one_connection_after_the_other_leaves_nothing_behind() -> None:
         right, _ = await here.guest(guest.one_by_one, 500, here.address("a.example"), port)
         assert right == 500
         await until(lambda: not here.gateway.open)
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    """Wait for what the gateway says of itself; it has no event for that."""
-    async with asyncio.timeout(WAIT_S):
-        while not condition():  # noqa: ASYNC110 - the gateway has no event for that
-            await asyncio.sleep(0.02)
 
 
 async def test_10_000_connections_at_once_are_bounded_and_the_link_survives() -> None:
