@@ -34,11 +34,15 @@ class Housekeeping:
         self._before: tuple[int, int, int] | None = None
 
     def begin(self) -> None:
-        """Take collections over."""
+        """Take collections over.
+
+        What is there is set apart without a look: a full collection would hold the first screen up,
+        and the first rest makes up for it.
+        """
         if self._before is None:
             self._before = gc.get_threshold()
             gc.set_threshold(YOUNG, MIDDLE, NEVER)
-            self.collect()
+            gc.freeze()
 
     def touched(self) -> None:
         """Note that the user did something."""
