@@ -21,7 +21,6 @@ from widgets.file_list import FileList
 from widgets.info_line import InfoLine
 from widgets.line_bar import LineBar
 from widgets.line_list import LineList
-from widgets.placard import Placard
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -62,10 +61,7 @@ class CommitScreen(CommitView):
                 yield FileList(glyphs=self.glyphs, id="files")
             with Vertical(id="main"):
                 yield InfoLine("panel", glyphs=self.glyphs, id="commit")
-                yield InfoLine("panel", glyphs=self.glyphs, id="file")
-                yield Placard(id="empty")
-                yield DiffPane(glyphs=self.glyphs, id="diff")
-                yield InfoLine("panel", glyphs=self.glyphs, id="unit")
+                yield from self.compose_file()
         yield LineBar(id="line")
 
     def on_mount(self) -> None:

@@ -14,11 +14,13 @@ from app.ui.workers import work
 from widgets.diff_pane import SPLIT_FROM, DiffPane
 from widgets.info_line import InfoLine
 from widgets.line_bar import LineBar
+from widgets.placard import Placard
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from textual import events
+    from textual.app import ComposeResult
 
     from app.services.documents import LoadedFile
     from themes.glyphs import Glyphs
@@ -54,6 +56,13 @@ class ReadingScreen(WorkScreen):
         self.layout_choice: Layout | None = None
         self.kept: dict[str, LoadedFile] = {}
         """Loaded files by what names their contents."""
+
+    def compose_file(self) -> ComposeResult:
+        """Yield what shows one file: its line, its diff or why there is none, its hunk's line."""
+        yield InfoLine("panel", glyphs=self.glyphs, id="file")
+        yield Placard(id="empty")
+        yield DiffPane(glyphs=self.glyphs, id="diff")
+        yield InfoLine("panel", glyphs=self.glyphs, id="unit")
 
     @property
     def pane(self) -> DiffPane:

@@ -11,7 +11,6 @@ from app.ui.review_facts import next_open, units_of
 from app.ui.review_keys import REVIEW_BINDINGS
 from app.ui.review_outside import ReviewOutside
 from widgets.covered import CoveredColumn, CoveredRow
-from widgets.diff_pane import DiffPane
 from widgets.file_list import FileList
 from widgets.info_line import InfoLine
 from widgets.line_bar import LineBar
@@ -37,10 +36,7 @@ class ReviewScreen(ReviewOutside):
                 yield InfoLine("surface", glyphs=self.glyphs, id="files-title")
                 yield FileList(glyphs=self.glyphs, id="files")
             with CoveredColumn(id="main"):
-                yield InfoLine("panel", glyphs=self.glyphs, id="file")
-                yield Placard(id="empty")
-                yield DiffPane(glyphs=self.glyphs, id="diff")
-                yield InfoLine("panel", glyphs=self.glyphs, id="unit")
+                yield from self.compose_file()
         yield LineBar(id="line")
 
     def on_mount(self) -> None:
