@@ -166,9 +166,15 @@ class TerminalRecord:
             self._write_places()
 
     def resize(self, columns: int, rows: int) -> None:
-        """Record a change of size."""
+        """Record a change of size; of several between two bytes of output only the last counts.
+
+        A replay goes straight to that one, so an export that went through all would show another
+        screen (the cursor is clamped by each), and a dragged edge would fill the index.
+        """
         if (columns, rows) == self.size:
             return
+        if self._sizes[-1].offset == self._end:
+            del self._sizes[-1]
         self._sizes.append(SizeAt(self._end, time.time(), columns, rows))
         del self._sizes[:-MAX_SIZES]
         packed = [_SIZE.pack(s.offset, s.when, s.columns, s.rows) for s in self._sizes]

@@ -8,7 +8,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from app import main
@@ -91,6 +91,7 @@ PARTS = st.sampled_from(
 
 
 @settings(deadline=None)
+@example(output=b"\x1b[?1049h" + b"x" * 30, cuts=[35, 35], sizes=[(20, 5), (21, 5)])
 @given(
     output=st.lists(PARTS, max_size=20).map(b"".join),
     cuts=st.lists(st.integers(0, 3000), max_size=5),
