@@ -57,8 +57,11 @@ def _agent(agent: Agent) -> dict[str, Any]:
 
 def _inspect(config: Config, agent: Agent, output: Output) -> int:
     """Show all that a session of an agent is given; of keys only where they are looked for."""
+    from vm.image import store
+
     mine = config.egress.agents.get(agent.name)
     found = _agent(agent) | {
+        "image_built": agent.stands_on in store.names(Paths.from_environment().store),
         "services": _services(config, agent),
         "profile": (mine.profile if mine is not None else "") or config.egress.profile,
         "providers": _providers(agent, None if mine is None else mine.providers),
@@ -99,7 +102,7 @@ def _print_agent(found: dict[str, Any], output: Output) -> None:
         ("name", found["name"]),
         ("description", found["description"]),
         ("command", shlex.join(found["command"])),
-        ("image", found["image"]),
+        ("image", found["image"] + ("" if found["image_built"] else " (not there yet)")),
         ("install", found["install"]),
         ("variables", " ".join(found["env"])),
         ("profile", found["profile"]),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import subprocess
 import sys
 from contextlib import contextmanager
@@ -44,7 +43,7 @@ def build(arguments: argparse.Namespace, output: Output) -> int:
         if recipe.install:
             from app.services.installing import make
 
-            return _told(output, asyncio.run(make(paths, recipe, show, force=arguments.force)))
+            return _told(output, make(paths, recipe, show, force=arguments.force))
         built = build_image(paths.store, recipe=recipe, progress=show, force=arguments.force)
     return _told(output, built)
 

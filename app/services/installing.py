@@ -6,7 +6,9 @@ that this host's own tools are configured for, and the profile's hosts.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import shlex
 import shutil
 import tempfile
 import time
@@ -15,12 +17,14 @@ from typing import TYPE_CHECKING, Final
 
 from app.client.sandboxes import SandboxSpec
 from app.errors import AppError
+from app.files import write_atomic
+from app.paths import private_folder
 from app.programs import Program
+from app.services.install_output import InstallOutput
 from app.services.sandbox import CopyPair, SandboxRequest, Streams, run_sandbox
 from vm.image import added, build, store
 from vm.image.recipes import RECIPES
 from vm.install import PROGRAMS
-from vm.text import printable
 
 if TYPE_CHECKING:
     from app.paths import Paths
@@ -36,20 +40,32 @@ SCRATCH: Final = ".installing-"
 """Beginning of the name of a build's own folder in the store."""
 
 ARCHIVE: Final = "/workspace/programs.tar"
-KEPT_BYTES: Final = 4096
-"""Of what the installation says, the end."""
-
 SCRIPT: Final = (
     f"umask 022; mkdir {PROGRAMS} && cd {PROGRAMS} && ({{command}}) && "
-    f"exec tar -C / -cf {ARCHIVE} {PROGRAMS.strip('/')}"
+    f"echo packing {PROGRAMS} && exec tar -C / -cf {ARCHIVE} {PROGRAMS.strip('/')}"
 )
 
+VARIABLES: Final = {
+    "NPM_CONFIG_LOGLEVEL": "http",
+    "NPM_CONFIG_AUDIT": "false",
+    "NPM_CONFIG_FUND": "false",
+    "NPM_CONFIG_UPDATE_NOTIFIER": "false",
+    "PIP_NO_INPUT": "1",
+    "PIP_NO_CACHE_DIR": "1",
+    "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+    "PIP_ROOT_USER_ACTION": "ignore",
+}
+"""Installers say what they fetch, ask nobody, and do nothing that only a later call would use."""
 
-async def make(paths: Paths, recipe: Recipe, progress: Progress, *, force: bool) -> ImageSet:
+_BEGUN, _INSTALLING = 0.3, 0.35
+"""How far it is when the machine is started, and when the line of shell begins."""
+
+
+def make(paths: Paths, recipe: Recipe, progress: Progress, *, force: bool) -> ImageSet:
     """Return the image of a recipe with `install`, made where it is not there as it would be now.
 
-    Raises AppError `failed` with the last line that the installation said, and what images and
-    machines raise.
+    Not for an event loop: all but the machine's work blocks, and ctrl+c shall end that as well.
+    Raises AppError `failed` with what the installation said, and what images and machines raise.
     """
     folder = store.image_folder(paths.store, recipe.name)
     build.refuse_imported(folder)
@@ -57,11 +73,11 @@ async def make(paths: Paths, recipe: Recipe, progress: Progress, *, force: bool)
     if older is not None and older.base_source == build.base_source(recipe):
         return build.refresh_image(paths.store, recipe.name, progress)
     below = build.build_image(paths.store, recipe=RECIPES[recipe.below], progress=progress)
-    progress("installing in a machine", 0.3)
+    progress("starting a machine", _BEGUN)
     sweep(paths.store)
     with tempfile.TemporaryDirectory(prefix=SCRATCH, dir=paths.store) as scratch:
         archive = Path(scratch) / "programs.tar"
-        await _install(paths, recipe, archive)
+        asyncio.run(_install(paths, recipe, archive, progress))
         return added.add(paths.store, recipe, below, archive, progress)
 
 
@@ -73,37 +89,50 @@ def sweep(folder: Path) -> None:
                 shutil.rmtree(stale, ignore_errors=True)  # another build may do the same
 
 
-async def _install(paths: Paths, recipe: Recipe, archive: Path) -> None:
+async def _install(paths: Paths, recipe: Recipe, archive: Path, progress: Progress) -> None:
     argv = ("sh", "-c", SCRIPT.format(command=recipe.command))
     request = SandboxRequest(
-        Program(argv, root=True),
+        Program(argv, root=True, env=VARIABLES),
         SandboxSpec(argv, image=recipe.below),
         timeout_s=TIMEOUT_S,
         copy_out=(CopyPair(ARCHIVE.encode(), archive),),
     )
-    said = bytearray()
+    said = InstallOutput()
 
-    async def hear(data: bytes) -> None:
-        said.extend(data)
-        del said[:-KEPT_BYTES]
+    def begins() -> None:
+        progress("installing", _INSTALLING)
 
-    report = await run_sandbox(paths, request, lambda _: Streams(hear, hear))
+    telling = asyncio.create_task(said.tell(progress, _INSTALLING))
+    try:
+        report = await run_sandbox(paths, request, lambda _: Streams(said.hear, said.hear, begins))
+    finally:
+        telling.cancel()
     if report.exit_code != 0:
-        raise AppError("failed", _reason(recipe, report, bytes(said)), _hint(recipe, report))
+        log = await asyncio.to_thread(_keep, paths, recipe, said)
+        raise AppError("failed", _reason(recipe, report, said), _hint(report, log))
     for failed in report.copies_failed:
         raise AppError(failed.code, failed.message, failed.hint)
 
 
-def _reason(recipe: Recipe, report: SandboxReport, said: bytes) -> str:
-    lines = said.decode("utf-8", "replace").split("\n")
-    words = [printable(line).strip() for line in lines]
-    last = next((line for line in reversed(words) if line), "it said nothing")
+def _keep(paths: Paths, recipe: Recipe, said: InstallOutput) -> Path:
+    """Keep what a failed installation said; the file."""
+    private_folder(paths.cache)
+    log = paths.cache / f"install-{recipe.name}.log"
+    write_atomic(log, said.text.encode())
+    return log
+
+
+def _reason(recipe: Recipe, report: SandboxReport, said: InstallOutput) -> str:
+    if not report.started:
+        return f"The machine for {recipe.name} did not start in time. {report.message}".rstrip()
     how = "ran out of time" if report.timed_out else f"ended with status {report.status}"
-    return f"Installing {recipe.name} {how}: {last[:200]}"
+    return f"Installing {recipe.name} {how}: {said.reason()}"
 
 
-def _hint(recipe: Recipe, report: SandboxReport) -> str:
+def _hint(report: SandboxReport, log: Path) -> str:
+    if not report.started:
+        return "Look: cloche doctor"
     refused = ", ".join(sorted({one.host for one in report.refused}))
     if refused:
         return f"It was refused: {refused}. Allow a host: cloche egress allow HOST --always"
-    return f"Look: cloche sandbox --root --image {recipe.below} -- sh -c '...'"
+    return f"Read what it said: less {shlex.quote(str(log))}"

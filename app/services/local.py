@@ -26,9 +26,18 @@ class LocalFleet:
         self._paths = paths
 
     def agents(self) -> tuple[AgentChoice, ...]:
-        """Return the configured agents, the built-in ones first."""
+        """Return the configured agents, the built-in ones first, and which lack their image."""
+        from vm.image import store  # only a new session asks
+
         found = load_config(self._paths.config).agents.values()
-        return tuple(AgentChoice(agent.name, agent.description) for agent in found)
+        there = store.names(self._paths.store)
+        return tuple(
+            AgentChoice(
+                agent.name,
+                agent.description + ("" if agent.stands_on in there else " (no image yet)"),
+            )
+            for agent in found
+        )
 
     async def watch(self) -> AsyncIterator[list[SessionInfo]]:
         """Yield the list of sessions now and each time it changed."""

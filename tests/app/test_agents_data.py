@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import tomllib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
@@ -15,6 +15,9 @@ from app.broker.settings import BUILT_IN, BrokerSettings
 from app.config import load_config
 from app.errors import AppError
 from app.main import run
+from app.paths import Paths
+from app.services.local import LocalFleet
+from tests.doubles.images import put_image
 from vm.egress.broker import services
 from vm.egress.profiles import load
 from vm.install import USUAL_PATH
@@ -72,6 +75,25 @@ def test_codex_gets_settings_that_are_toml() -> None:
     assert found["projects"]["/workspace"]["trust_level"] == "trusted"
 
 
+def test_each_rings_when_it_has_done_what_was_asked() -> None:
+    """By its own settings: a session whose terminal rang waits for its user."""
+    known = builtin()
+
+    def settings(agent: str, name: str) -> Any:
+        return yaml.safe_load(known[agent].first[f"/home/agent/{name}"])
+
+    claude = settings("claude-code", ".claude/settings.json")
+    assert claude["preferredNotifChannel"] == "terminal_bell"
+    ((hook,),) = (one["hooks"] for one in claude["hooks"]["Stop"])
+    said = subprocess.check_output(["sh", "-c", hook["command"]])
+    assert json.loads(said) == {"terminalSequence": "\a"}
+    codex = tomllib.loads("\n".join(known["codex"].command[2::2]))["tui"]
+    assert codex == {"notification_method": "bel", "notification_condition": "always"}
+    assert settings("gemini", ".gemini/settings.json")["general"]["notificationMethod"] == "bell"
+    assert settings("hermes", ".hermes/config.yaml")["display"] == {"bell_on_complete": True}
+    assert settings("opencode", ".config/opencode/tui.json")["attention"]["enabled"]
+
+
 def test_a_program_that_was_brought_into_the_session_is_found_first() -> None:
     agent = builtin()["claude-code"]
     own = "/home/agent/.local/bin:/programs/bin"
@@ -98,6 +120,25 @@ def test_a_program_that_is_missing_says_how_to_bring_it(tmp_path: Path) -> None:
         env={"PATH": f"{tmp_path}:/bin:/usr/bin"}, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert (done.returncode, done.stdout, done.stderr) == (7, "a b|$HOME|", "")
+
+
+def test_an_agent_without_its_image_is_offered_with_that_word(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    paths = Paths.from_environment()
+    put_image(paths.store / "images")
+
+    def offered() -> dict[str, str]:
+        return {agent.name: agent.description for agent in LocalFleet(paths).agents()}
+
+    assert offered()["shell"] == builtin()["shell"].description
+    assert offered()["codex"] == "OpenAI's Codex (no image yet)"
+    assert run(["agents", "inspect", "codex"]) == 0
+    assert "codex (not there yet)\n" in capsys.readouterr().out
+    put_image(paths.store / "images", "other", "codex")
+    assert offered()["codex"] == "OpenAI's Codex"
+    assert run(["agents", "inspect", "codex", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["agent"]["image_built"]
 
 
 def config(folder: Path, text: str) -> None:

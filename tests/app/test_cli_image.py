@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import TYPE_CHECKING
 
 from app.cli.progress import Bar
@@ -21,12 +22,32 @@ def test_a_bar_never_wraps(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("COLUMNS", "60")
-    bar = Bar(shown=True)
+    bar = Bar(shown=True, every_s=3600.0, clock=lambda: 7.0)
     bar.show("half of " + "x" * 100, 0.5)
     bar.end()
     drawn = capsys.readouterr().err
-    assert drawn.startswith("\r\x1b[K" + "━" * 15 + "─" * 15 + "  50% half of xxx")
+    assert drawn.startswith("\r\x1b[K" + "━" * 15 + "─" * 15 + "  50% 0:00 half of xxx")
     assert len(drawn) == len("\r\x1b[K") + 59 + len("\n")
+
+
+def test_a_step_that_says_nothing_shows_the_time_that_it_takes(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    seconds = iter((0.0, 1.0, 75.9))
+    drawn = threading.Event()
+
+    def clock() -> float:
+        found = next(seconds, None)
+        if found is None:
+            drawn.set()
+        return 3600.0 if found is None else found
+
+    bar = Bar(shown=True, every_s=0.001, clock=clock)
+    bar.show("installing", 0.3)
+    assert drawn.wait(60)
+    bar.end()
+    times = [line.split()[2] for line in capsys.readouterr().err.split("\r")[1:]]
+    assert times[:3] == ["0:01", "1:15", "60:00"]
 
 
 def test_a_bar_that_was_never_drawn_leaves_no_line(capsys: pytest.CaptureFixture[str]) -> None:
