@@ -15,6 +15,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from app.client import checks
 from app.client.sandboxes import SandboxSpec
 from app.errors import AppError
 from app.files import write_atomic
@@ -72,6 +73,7 @@ def make(paths: Paths, recipe: Recipe, progress: Progress, *, force: bool) -> Im
     older = None if force else build.older_record(folder)
     if older is not None and older.base_source == build.base_source(recipe):
         return build.refresh_image(paths.store, recipe.name, progress)
+    checks.check_programs()  # what the machine needs, before the image below takes its minutes
     below = build.build_image(paths.store, recipe=RECIPES[recipe.below], progress=progress)
     progress("starting a machine", _BEGUN)
     sweep(paths.store)

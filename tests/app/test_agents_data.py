@@ -75,7 +75,7 @@ def test_codex_gets_settings_that_are_toml() -> None:
     assert found["projects"]["/workspace"]["trust_level"] == "trusted"
 
 
-def test_each_rings_when_it_has_done_what_was_asked() -> None:
+def test_agents_ring_when_they_have_done_what_was_asked() -> None:
     """By its own settings: a session whose terminal rang waits for its user."""
     known = builtin()
 
@@ -91,7 +91,6 @@ def test_each_rings_when_it_has_done_what_was_asked() -> None:
     assert codex == {"notification_method": "bel", "notification_condition": "always"}
     assert settings("gemini", ".gemini/settings.json")["general"]["notificationMethod"] == "bell"
     assert settings("hermes", ".hermes/config.yaml")["display"] == {"bell_on_complete": True}
-    assert settings("opencode", ".config/opencode/tui.json")["attention"]["enabled"]
 
 
 def test_a_program_that_was_brought_into_the_session_is_found_first() -> None:
