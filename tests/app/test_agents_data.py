@@ -63,7 +63,8 @@ def test_settings_of_the_first_start_can_be_read(name: str) -> None:
     for path, text in builtin()[name].first_files().items():
         assert path.startswith("/home/agent/")
         assert "{anthropic}" not in text
-        assert yaml.safe_load(text)  # JSON is YAML
+        assert text
+        assert not path.endswith((".json", ".yaml")) or yaml.safe_load(text)  # JSON is YAML
         assert not path.endswith(".json") or json.loads(text)
 
 
@@ -91,6 +92,14 @@ def test_agents_ring_when_they_have_done_what_was_asked() -> None:
     assert codex == {"notification_method": "bel", "notification_condition": "always"}
     assert settings("gemini", ".gemini/settings.json")["general"]["notificationMethod"] == "bell"
     assert settings("hermes", ".hermes/config.yaml")["display"] == {"bell_on_complete": True}
+    folder = "/home/agent/.config/opencode"
+    plugin = known["opencode"].first[f"{folder}/plugin/ring.js"]
+    assert 'writeFileSync("/dev/tty", "\\x07")' in plugin
+    # it loads that at once only where nothing is left for it to install
+    assert f"{folder}/node_modules/README" in known["opencode"].first
+    assert settings("opencode", ".config/opencode/package-lock.json")["packages"][""] == {
+        "dependencies": {"@opencode-ai/plugin": "*"}
+    }
 
 
 def test_a_program_that_was_brought_into_the_session_is_found_first() -> None:
