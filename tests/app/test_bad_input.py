@@ -1,11 +1,14 @@
 """Bad input to the real command: one sentence, the exact fix, nothing booted, nothing written.
 
 Each test takes one thing away from a host that has everything (its image boots nothing, so a test
-that got further than it should fails as well).
+that got further than it should fails as well). Commands run in this process, but for a first one of
+all and where they need other rights: those are processes as a user starts them.
 """
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import os
 import shutil
@@ -14,9 +17,11 @@ import sys
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
 
 import pytest
 
+from app import main
 from tests.doubles.images import put_image
 from tests.doubles.small_disk import small_disk
 
@@ -55,11 +60,27 @@ class Host:
             "CLOCHE_ACCEL": "tcg",
             "LC_ALL": "C.UTF-8",
         }
-        self.before: tuple[str, ...] = ()
-        """Words before the command, to run it with less."""
+        self.before: tuple[str, ...] | None = None
+        """Words before the command, to run it with less; None to run it in this process."""
 
     def call(self, *words: str) -> subprocess.CompletedProcess[str]:
-        command = [*self.before, sys.executable, "-P", str(LAUNCHER), *words]
+        return self._here(words) if self.before is None else self._process(self.before, words)
+
+    def _here(self, words: tuple[str, ...]) -> subprocess.CompletedProcess[str]:
+        out, err = io.StringIO(), io.StringIO()
+        with (
+            patch.dict(os.environ, self.environment, clear=True),
+            contextlib.chdir("/"),
+            contextlib.redirect_stdout(out),
+            contextlib.redirect_stderr(err),
+        ):
+            status = main.run(words)
+        return subprocess.CompletedProcess(words, status, out.getvalue(), err.getvalue())
+
+    def _process(
+        self, before: tuple[str, ...], words: tuple[str, ...]
+    ) -> subprocess.CompletedProcess[str]:
+        command = [*before, sys.executable, "-P", str(LAUNCHER), *words]
         return subprocess.run(
             command,
             env=self.environment,
@@ -105,6 +126,7 @@ def host(tmp_path: Path, run_folder: Path) -> Host:
 
 
 def test_no_qemu(host: Host) -> None:
+    host.before = ()
     (host.programs / "qemu-system-x86_64").unlink()
     error = host.refused(5)
     assert error["message"] == "This host lacks qemu-system-x86_64."
@@ -162,7 +184,8 @@ def test_a_full_disk(full_host: Host) -> None:
 
 
 def without_override(host: Host) -> None:
-    """Run commands without root's right to read everything."""
+    """Run commands as processes, without root's right to read everything."""
+    host.before = ()
     if os.geteuid() == 0:
         rights = "-dac_override,-dac_read_search"
         setpriv = shutil.which("setpriv")

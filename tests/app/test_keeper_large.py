@@ -1,12 +1,14 @@
-"""Thousands of changed files, and a file of ten thousand hunks, through a real keeper's socket.
+"""Many changed files, and a file of ten thousand hunks, through a real keeper's socket.
 
-`CLOCHE_FULL=1` takes ten thousand files.
+`CLOCHE_FULL=1` takes ten thousand files. Otherwise they are fewer, with paths as much longer: what
+is said about them must not fit a message, and a list of them takes several pages.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import os
 from typing import TYPE_CHECKING
 
@@ -24,8 +26,9 @@ if TYPE_CHECKING:
     from app.protocol import Changes
 
 SESSION = "0000000001"
-FILES = 10_000 if os.environ.get("CLOCHE_FULL") else 4_000
-NAME = "folder-%02d/" + "a-file-with-a-long-name-as-generated-code-has-it-" * 4 + "-%05d.ts"
+FILES, DEPTH = (10_000, 1) if os.environ.get("CLOCHE_FULL") else (1_500, 4)
+FOLDERS = 40
+LONG = "a-long-name-as-generated-code-gives-it-to-files-and-folders" * 3
 HUNKS = 10_000
 
 
@@ -43,21 +46,28 @@ async def keeper_of(home: Home) -> AsyncGenerator[SessionClient]:
         yield client
 
 
+def chain_of(number: int) -> list[str]:
+    """Return the paths of a folder and of the folders in it, the deepest last."""
+    parts = [f"folder-{number:02d}", *[LONG] * (DEPTH - 1)]
+    return list(itertools.accumulate(parts, "{}/{}".format))
+
+
 def decisions(changes: Changes) -> set[str]:
     return {file.decision for file in changes.files}
 
 
-@pytest.mark.timeout(1800 if FILES > 4_000 else 600)
-async def test_thousands_of_files_are_decided_merged_and_taken_back(home: Home) -> None:
+@pytest.mark.timeout(1800 if DEPTH == 1 else 600)
+async def test_more_files_than_fit_a_message_are_decided_merged_and_taken_back(home: Home) -> None:
     workspace = home.root / "ws"
-    names = [NAME % (number % 40, number) for number in range(FILES)]
-    for number in range(40):
-        (workspace / f"folder-{number:02d}").mkdir(parents=True)
+    chains = [chain_of(number) for number in range(FOLDERS)]
+    names = [f"{chains[n % FOLDERS][-1]}/{LONG}-{n:05d}.ts" for n in range(FILES)]
+    for chain in chains:
+        (workspace / chain[-1]).mkdir(parents=True)
     for name in names:
         (workspace / name).write_bytes(b"before\n")
     bench = Bench(workspace, home.stopped(SESSION, workspace))
-    for number in range(40):
-        bench.guest.folder(b"folder-%02d" % number)
+    for folder in itertools.chain.from_iterable(chains):
+        bench.guest.folder(folder.encode())
     for name in names:
         bench.guest.put(name.encode(), b"after\n")
     assert await bench.mirror.take(bench.guest.links)

@@ -62,6 +62,7 @@ async def test_sockets_that_were_removed_are_made_again(home: Home) -> None:
         assert (await client.info()).name == "new"
         assert home.keepers() == keepers
         assert client.pane_socket_path.is_socket()
+    await asyncio.to_thread(home.until_keepers_left)  # by itself: nobody needs it any more
 
 
 def test_where_sockets_are_put(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:

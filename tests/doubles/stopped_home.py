@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -73,14 +74,21 @@ class Home:
             found += [entry.name for word in words if os.fsencode(self.paths.sessions) in word]
         return found
 
+    def until_keepers_left(self) -> None:
+        """Wait for the end of the last keeper."""
+        until = time.monotonic() + COMMAND_S
+        while self.keepers():
+            assert time.monotonic() < until
+            time.sleep(0.1)
+
 
 @contextlib.contextmanager
 def stopped_home() -> Generator[Home]:
-    """A home of its own, until the last keeper of its sessions has left."""
+    """A home of its own; its keepers are told to leave at the end, as at the end of a login."""
     with tempfile.TemporaryDirectory(prefix="cr-") as folder:  # sockets have short addresses
         made = Home(Path(folder))
         yield made
-        until = time.monotonic() + COMMAND_S
-        while made.keepers():  # they leave by themselves when nobody needs them
-            assert time.monotonic() < until
-            time.sleep(0.1)
+        for keeper in made.keepers():
+            with contextlib.suppress(ProcessLookupError):  # it left by itself
+                os.kill(int(keeper), signal.SIGTERM)
+        made.until_keepers_left()

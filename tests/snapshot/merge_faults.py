@@ -13,8 +13,14 @@ from snapshot import renameat
 from tests.snapshot.merge_help import Scene, everything
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
+    from collections.abc import Callable, Generator, Sequence
     from pathlib import Path
+
+    from snapshot.writeback_ops import Op
+
+
+FULL = bool(os.environ.get("CLOCHE_FULL"))
+"""Whether every step is taken where a sample would do."""
 
 
 def nothing(*_: object) -> None:
@@ -40,6 +46,43 @@ def ticks_of(where: Path) -> list[str]:
     names: list[str] = []
     full(where).merge(tick=names.append)
     return names
+
+
+def spread(kinds: Sequence[str], stride: int) -> set[int]:
+    """Return the numbers of the steps that are the first, the last, or a `stride`th of a kind."""
+    found: dict[str, list[int]] = {}
+    for number, kind in enumerate(kinds):
+        found.setdefault(kind, []).append(number)
+    return {n for steps in found.values() for n in (steps[0], steps[-1], *steps[::stride])}
+
+
+def some_steps(where: Path, path: bytes = b"") -> list[tuple[int, str]]:
+    """Return number and name of each step of the full scene's merge; without `FULL` of a sample.
+
+    Of each phase (`stage`, `rename`, …) that is the first step, the last, the first that makes
+    some kind of entry out of some other, and those about `path` and its folder.
+    """
+    made = full(where)
+    ops = made.plan().ops
+    names: list[str] = []
+    made.merge(tick=names.append)
+    if FULL:
+        return list(enumerate(names))
+    phases, changed = zip(*(_phase_and_op(name, ops) for name in names), strict=True)
+    turns = [
+        f"{phase} {op.pre.kind} {op.post.kind}" if op else phase
+        for phase, op in zip(phases, changed, strict=True)
+    ]
+    chosen = spread(phases, len(names)) | {turns.index(turn) for turn in turns}
+    about = (path, os.path.dirname(path)) if path else ()
+    chosen |= {number for number, op in enumerate(changed) if op and op.path in about}
+    return [(number, names[number]) for number in sorted(chosen)]
+
+
+def _phase_and_op(name: str, ops: Sequence[Op]) -> tuple[str, Op | None]:
+    """Return the first word of a step's name, and what it does where it is one of many."""
+    phase, _, number = name.partition(" ")
+    return phase, ops[int(number)] if number else None
 
 
 def fail_at(number: int, act: Callable[[], None]) -> Callable[[str], None]:

@@ -15,7 +15,7 @@ import pytest
 from snapshot import renameat, writeback_commit
 from snapshot.errors import MergeAborted
 from snapshot.writeback import recover, run_merge
-from tests.snapshot.merge_faults import die, fail_at, full, nothing, run_and_die
+from tests.snapshot.merge_faults import FULL, die, fail_at, full, nothing, run_and_die, spread
 from tests.snapshot.merge_help import Nodes, Scene, text, tree_of
 
 if TYPE_CHECKING:
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 pytestmark = pytest.mark.usefixtures("no_sync")
-
-FULL = bool(os.environ.get("CLOCHE_FULL"))
 
 
 def two_hundred(where: Path) -> Scene:
@@ -57,13 +55,7 @@ def steps_of(memory_path: Path) -> list[str]:
 
 def sample(names: list[str]) -> list[int]:
     """Return every step, or of each sort its first, its last and some between."""
-    if FULL:
-        return list(range(len(names)))
-    sorts: dict[str, list[int]] = {}
-    for number, name in enumerate(names):
-        sorts.setdefault(name.split()[0], []).append(number)
-    chosen = {n for steps in sorts.values() for n in (steps[0], steps[-1], *steps[::40])}
-    return sorted(chosen)
+    return sorted(spread([name.split()[0] for name in names], 1 if FULL else 40))
 
 
 @pytest.mark.timeout(3600 if FULL else 600)
