@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from functools import cached_property
+from typing import ClassVar
 
 from textual import on
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 from textual.message import Message
 from textual.widgets import Input, Static
-
-if TYPE_CHECKING:
-    from textual.app import ComposeResult
 
 
 class LineBar(Horizontal):
@@ -62,11 +60,19 @@ class LineBar(Horizontal):
         text: str
         accepted: bool
 
-    def compose(self) -> ComposeResult:
-        """Yield a label, the input, and how much was found."""
-        yield Static("/", id="line-label", markup=False)
-        yield Input(compact=True, select_on_focus=False)
-        yield Static("", id="line-count", markup=False)
+    @cached_property
+    def _parts(self) -> tuple[Static, Input, Static]:
+        """A label, the input, and how much was found: made when they are first wanted.
+
+        An input is a costly widget, and most screens are left without one.
+        """
+        parts = (
+            Static("/", id="line-label", markup=False),
+            Input(compact=True, select_on_focus=False),
+            Static("", id="line-count", markup=False),
+        )
+        self.mount(*parts)
+        return parts
 
     @property
     def is_open(self) -> bool:
@@ -75,28 +81,29 @@ class LineBar(Horizontal):
 
     @property
     def text(self) -> str:
-        """What was typed."""
-        return self.query_one(Input).value
+        """What was typed; nothing while the line is away."""
+        return self._parts[1].value if self.is_open else ""
 
     def open(self, label: str, text: str = "") -> None:
         """Show the line and give it the keys."""
-        self.query_one("#line-label", Static).update(label)
+        name, line, _ = self._parts
+        name.update(label)
         self.add_class("-open")
-        line = self.query_one(Input)
         line.value = text
         line.cursor_position = len(text)
         line.focus()
 
     def tell(self, count: str) -> None:
         """Say how much was found."""
-        self.query_one("#line-count", Static).update(count)
+        if self.is_open:
+            self._parts[2].update(count)
 
     def close(self, *, accepted: bool = False) -> None:
         """Take the line away."""
         if self.is_open:
             text = self.text
-            self.remove_class("-open")
             self.tell("")
+            self.remove_class("-open")
             self.post_message(self.Closed(text, accepted))
 
     @on(Input.Changed)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
@@ -34,6 +35,9 @@ PREFIX_ID = "app.prefix"
 ANSWER_KEY = "e"
 """After the prefix it gives the keys to the held connection that is asked about, everywhere."""
 
+LAYING_OUT = (events.ScreenResume, events.Resize)
+"""Events on which Textual lays the whole screen out."""
+
 KEY_NAMES = {
     "left_square_bracket": "[",
     "right_square_bracket": "]",
@@ -57,6 +61,12 @@ KEY_NAMES = {
 def key_name(key: str) -> str:
     """Return a key as people write it."""
     return "+".join(KEY_NAMES.get(part, part) for part in key.split("+"))
+
+
+def width_class(screen: SpeakingScreen) -> tuple[str, ...]:
+    """Return the class that a screen has for the terminal's width, if it has any for widths."""
+    width, steps = screen.cloche.size.width, screen.HORIZONTAL_BREAKPOINTS or ()
+    return tuple(name for start, name in steps if width >= start)[-1:]
 
 
 class WorkScreen(SpeakingScreen):
@@ -87,8 +97,25 @@ class WorkScreen(SpeakingScreen):
 
     # Frame
 
+    async def on_event(self, event: events.Event) -> None:
+        """Handle an event, and give everybody else a turn before the next one.
+
+        Textual goes from one waiting event to the next without a pause, and draws in the middle of
+        those that lay the screen out: opening a screen would be one long turn of the event loop.
+        """
+        if isinstance(event, LAYING_OUT):
+            with self.cloche.batch_update():
+                await super().on_event(event)
+        else:
+            await super().on_event(event)
+        await asyncio.sleep(0)
+
     def compose(self) -> ComposeResult:
-        """Put the body between the top line and the key line."""
+        """Put the body between the top line and the key line, styled for the width from the start.
+
+        Textual looks at the width once everything stands, and styles all of it again.
+        """
+        self.add_class(*width_class(self), update=False)
         yield TopBar(glyphs=self.glyphs, id="top")
         yield from self.compose_body()
         yield NoticeLine(glyphs=self.glyphs, id="notice")

@@ -47,6 +47,9 @@ class LoopTime:
         """The longest of them."""
         self.own = 0.0
         """What of them is Cloche's own."""
+        self.frames = 0
+        """The most frames that one turn put on the screen."""
+        self._in_turn = 0
         self._harness: asyncio.Task[Any] | None = None
         self._keeper = 0.0
         self._depth = 0
@@ -55,6 +58,7 @@ class LoopTime:
     def watched(self) -> Generator[None]:
         """Count from zero until this is closed; whoever opens it is the harness."""
         self.whole = self.longest = self.own = 0.0
+        self.frames = 0
         self._harness = asyncio.current_task()
         with ExitStack() as stack:
             for place, name, replacement in self._patches():
@@ -67,7 +71,7 @@ class LoopTime:
         yield message_pump, "invoke", invoke
         yield textual_app, "invoke", invoke
         yield LineView, "render_lines", self._timed(LineView.render_lines)
-        yield textual_app.App, "_display", _written(cast("Any", textual_app.App)._display)
+        yield textual_app.App, "_display", self._written(cast("Any", textual_app.App)._display)
         for name in KEEPER:
             yield FakeSession, name, self._left_out(getattr(FakeSession, name))
 
@@ -76,11 +80,12 @@ class LoopTime:
             if getattr(handle._callback, "__self__", None) is self._harness:
                 inner(handle)
                 return
-            began, keeper = time.thread_time(), self._keeper
+            began, keeper, self._in_turn = time.thread_time(), self._keeper, 0
             inner(handle)
             spent = time.thread_time() - began - (self._keeper - keeper)
             self.whole += spent
             self.longest = max(self.longest, spent)
+            self.frames = max(self.frames, self._in_turn)
 
         return run
 
@@ -124,6 +129,17 @@ class LoopTime:
 
         return invoke
 
+    def _written(self, inner: Callable[..., None]) -> Callable[..., None]:
+        """Return Textual's display, which makes no bytes where there is no terminal, with them."""
+
+        def display(app: Any, screen: Any, renderable: object) -> None:
+            if isinstance(renderable, CompositorUpdate):
+                self._in_turn += 1
+                renderable.render_segments(app.console)
+            inner(app, screen, renderable)
+
+        return display
+
     def _enter(self) -> float:
         self._depth += 1
         return time.thread_time()
@@ -132,14 +148,3 @@ class LoopTime:
         self._depth -= 1
         if not self._depth:
             self.own += time.thread_time() - began
-
-
-def _written(inner: Callable[..., None]) -> Callable[..., None]:
-    """Return Textual's display, which makes no bytes where there is no terminal, with them."""
-
-    def display(app: Any, screen: Any, renderable: object) -> None:
-        if isinstance(renderable, CompositorUpdate):
-            renderable.render_segments(app.console)
-        inner(app, screen, renderable)
-
-    return display

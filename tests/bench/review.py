@@ -9,7 +9,8 @@
 * `merge`: 2,000 files merged in at most 3 s, everything synced (wall time, this disk's), beside the
   bare calls for the same files: written, synced, exchanged and the old ones removed, one by one.
 * `screen`: the same review opened at 200×60, in a process of its own: at most 1 s of CPU until the
-  list is usable, at most 250 MB held at its highest. 50,000 lines: first frame at most 400 ms.
+  list is usable and at most 16 ms for any turn of the event loop, at most 250 MB held at its
+  highest. 50,000 lines: first frame at most 400 ms.
 * `steps`: one row, one page and the next hunk in 50,000 lines: at most 8, 16 and 30 ms of CPU in
   our own widgets, 95th percentile. What the whole of each step costs, Textual's part included, is
   printed beside it (`review_ui` says how the two are told apart).
@@ -191,6 +192,7 @@ def goals(found: dict[str, Any]) -> dict[str, bool]:
         "diff_100k": found["long"]["diff_100k_ms"]["min"] <= 500,
         "merge": found["merge"]["merge_2000_files_s"]["min"] <= 3,
         "list": found["screen"]["open_2000_files_ms"] <= 1000,
+        "block": found["screen"]["open_2000_files_block_ms"] <= 16,
         "memory": found["screen"]["peak_mb"] <= 250,
         "first_frame": found["screen"]["first_frame_50k_ms"] <= 400,
         **{name: found["steps"][name]["own"]["p95"] <= ms for name, ms in STEPS_MS.items()},
