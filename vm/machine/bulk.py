@@ -1,8 +1,7 @@
 """Client of the port `cloche.bulk`: listings of the upper dirs and contents of files.
 
-Frames, both ways: `u32 length | u8 type | payload`, little endian, length counts type and payload
-and is at most 1 MiB. Whatever arrives is the word of a guest that may be hostile: lengths are
-checked before anything is kept, and a violation ends the link.
+Whatever arrives is the word of a guest that may be hostile: lengths are checked before anything is
+kept, and a violation ends the link. `bulk_frames` has what the bytes mean.
 """
 
 from __future__ import annotations
@@ -10,16 +9,28 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import struct
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Literal
 
-from vm.errors import GuestProtocol, LinkLost, VMError
+from vm.errors import GuestProtocol, LinkLost
+from vm.machine.bulk_frames import (
+    ACTIVITY,
+    DATA,
+    END,
+    LENGTH,
+    Activity,
+    Fetched,
+    GuestError,
+    Listing,
+    frame,
+    guest_error,
+    list_end,
+    unpack,
+)
 from vm.machine.entries import MAX_FRAME, Entries, EntryReader, UpperEntry
 from vm.machine.link import open_link
-from vm.text import printable
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Iterator
+    from collections.abc import AsyncGenerator, Callable
     from pathlib import Path
 
 __all__ = ["Activity", "BulkClient", "Fetched", "GuestError", "Listing", "Tree", "UpperEntry"]
@@ -36,9 +47,6 @@ MAX_WRITE = 8 * MAX_DATA
 MAX_PATH = 65535
 """A request counts the path's bytes in 16 bits."""
 
-MAX_TEXT = 4096
-"""Bytes of explanation that are kept from an `x` frame."""
-
 MAX_COPY_PATH = 4095
 """Bytes of the path that a copy begins at; Linux itself takes no longer one."""
 
@@ -47,76 +55,6 @@ COPY_WAIT_MS = 500
 """How long the guest waits for a copy to say something."""
 
 _READ_LIMIT = 1 << 18
-_LENGTH = struct.Struct("<I")
-_DATA = struct.Struct("<I")
-_END = struct.Struct("<IQqq")
-_ERROR = struct.Struct("<II")
-_ACTIVITY = struct.Struct("<BQ")
-_LIST_END = struct.Struct("<IB")
-
-
-class GuestError(VMError):
-    """The guest could not do what it was asked; the link goes on. `errno` is the guest's."""
-
-    code = "guest-error"
-    way_out = "Try again; when it fails again: cloche logs ID"
-
-    def __init__(self, errno: int, text: str) -> None:
-        super().__init__(f"The guest answered: {text or 'error'} (errno {errno}).")
-        self.errno = errno
-
-
-class UpperEntries(Protocol):
-    """Entries that are walked over as often as they are needed."""
-
-    def __len__(self) -> int:
-        """Return how many there are."""
-        ...
-
-    def __iter__(self) -> Iterator[UpperEntry]:
-        """Yield them in their order."""
-        ...
-
-    def clear(self) -> None:
-        """Let go of them."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class Listing:
-    """Entries of an upper dir, parents before children; `truncated` when a cap cut it short.
-
-    `digest` names the list as it was sent. `known` says that it is the one that was known already:
-    then it was not taken apart, and there are no entries.
-    """
-
-    entries: UpperEntries
-    truncated: bool
-    digest: bytes = b""
-    known: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Fetched:
-    """The end of a file's content: what the guest saw after the last byte was read.
-
-    `received` is what arrived here; it differs from `size` when the file changed meanwhile.
-    """
-
-    size: int
-    mtime_ns: int
-    ctime_ns: int
-    received: int
-
-
-@dataclass(frozen=True, slots=True)
-class Activity:
-    """What the agent is busy with, as PID 1 sees it."""
-
-    waits: bool
-    """Whether a program that the agent started has its terminal and reads no single keys."""
-    cpu_s: float
-    """Seconds of processor time that the agent and its programs have used so far."""
 
 
 class BulkClient:
@@ -156,7 +94,7 @@ class BulkClient:
                 return Listing(Entries(), False, digest, known=True)
             # a long list takes seconds, and the loop has other things to do
             entries = await asyncio.to_thread(found.decode)
-            return Listing(entries, _list_end(answer[1], len(entries)), digest)
+            return Listing(entries, list_end(answer[1], len(entries)), digest)
 
     async def fetch(
         self,
@@ -184,12 +122,12 @@ class BulkClient:
         while True:
             kind, payload = await self._answer(b"df", wanted)
             if kind == b"f":
-                _, size, mtime_ns, ctime_ns = _unpack(_END, payload)
+                _, size, mtime_ns, ctime_ns = unpack(END, payload)
                 return Fetched(size, mtime_ns, ctime_ns, received)
-            received += len(payload) - _DATA.size
-            if received > cap or len(payload) - _DATA.size > MAX_DATA:
+            received += len(payload) - DATA.size
+            if received > cap or len(payload) - DATA.size > MAX_DATA:
                 raise GuestProtocol("The guest sent more of a file than it was asked for.")
-            sink(payload[_DATA.size :])
+            sink(payload[DATA.size :])
 
     async def copy_open(
         self, path: bytes, *, root: bool, into: bool, timeout_s: float = 20.0
@@ -217,10 +155,10 @@ class BulkClient:
                 kind, payload = await self._answer(b"dkq")
                 if kind != b"d":
                     return kind == b"q"
-                limit -= len(payload) - _DATA.size
-                if limit < 0 or len(payload) <= _DATA.size:
+                limit -= len(payload) - DATA.size
+                if limit < 0 or len(payload) <= DATA.size:
                     raise GuestProtocol("The guest sent more of a copy than it was asked for.")
-                sink(payload[_DATA.size :])
+                sink(payload[DATA.size :])
 
     async def copy_write(self, data: bytes, timeout_s: float = 60.0) -> None:
         """Give at most MAX_WRITE bytes to the copy. GuestError EPIPE when it reads no more.
@@ -232,7 +170,7 @@ class BulkClient:
         first, *rest = (data[at : at + MAX_DATA] for at in range(0, len(data) or 1, MAX_DATA))
         refused: GuestError | None = None
         async with self._call(b"W", first, timeout_s):
-            await self._send(b"".join(_frame(b"W", piece) for piece in rest))
+            await self._send(b"".join(frame(b"W", piece) for piece in rest))
             for _ in range(1 + len(rest)):
                 try:
                     await self._answer(b"k")
@@ -261,7 +199,7 @@ class BulkClient:
         """Return what the agent is busy with. GuestError ENOSYS of an image that cannot tell."""
         async with self._call(b"A", b"", timeout_s):
             _, payload = await self._answer(b"a")
-            waits, microseconds = _unpack(_ACTIVITY, payload)
+            waits, microseconds = unpack(ACTIVITY, payload)
             return Activity(bool(waits), microseconds / 1e6)
 
     async def ping(self, timeout_s: float = 10.0) -> None:
@@ -285,7 +223,7 @@ class BulkClient:
             scope = asyncio.timeout(timeout_s)
             try:
                 async with scope:
-                    await self._send(_frame(kind, payload))
+                    await self._send(frame(kind, payload))
                     yield
             except GuestError:
                 raise
@@ -310,43 +248,15 @@ class BulkClient:
 
     async def _answer(self, kinds: bytes, wanted: int | None = None) -> tuple[bytes, bytes]:
         """Read the next frame; it must be one of `kinds` (and bear the id), or an error."""
-        (length,) = _LENGTH.unpack(await self._receive(_LENGTH.size))
+        (length,) = LENGTH.unpack(await self._receive(LENGTH.size))
         if not 1 <= length <= MAX_FRAME:
             raise GuestProtocol(f"The guest announced a frame of {length} bytes.")
         body = await self._receive(length)
         kind, payload = body[:1], body[1:]
         if kind == b"x":
-            raise _guest_error(payload, wanted)
+            raise guest_error(payload, wanted)
         if kind not in kinds:
             raise GuestProtocol(f"The guest answered with a frame of type {kind!r}.")
-        if wanted is not None and payload[:4] != _DATA.pack(wanted):
+        if wanted is not None and payload[:4] != DATA.pack(wanted):
             raise GuestProtocol("The guest answered another request.")
         return kind, payload
-
-
-def _frame(kind: bytes, payload: bytes) -> bytes:
-    return _LENGTH.pack(len(payload) + 1) + kind + payload
-
-
-def _unpack(shape: struct.Struct, payload: bytes) -> tuple[int, ...]:
-    if len(payload) != shape.size:
-        raise GuestProtocol("The guest sent a frame of a wrong size.")
-    return shape.unpack(payload)
-
-
-def _list_end(payload: bytes, count: int) -> bool:
-    """Check the end of a list against what arrived; whether the guest cut it short."""
-    said, truncated = _unpack(_LIST_END, payload)
-    if said != count or truncated > 1:
-        raise GuestProtocol(f"The guest sent {count} entries and says that they are {said}.")
-    return bool(truncated)
-
-
-def _guest_error(payload: bytes, wanted: int | None) -> VMError:
-    if len(payload) < _ERROR.size:
-        return GuestProtocol("The guest sent a frame of a wrong size.")
-    request, errno = _ERROR.unpack_from(payload)
-    if wanted is not None and request != wanted:
-        return GuestProtocol("The guest answered another request.")
-    text = payload[_ERROR.size :][:MAX_TEXT].decode(errors="replace")
-    return GuestError(errno, printable(text))
