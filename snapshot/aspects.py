@@ -12,7 +12,7 @@ from .safe_text import decode
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from .review_file import ChangedFile
+    from .review_sides import ChangedFile
 
 FILE: Final = "100644"
 EXECUTABLE: Final = "100755"

@@ -18,12 +18,13 @@ from .manifest import Entry
 from .mirror import AgentEntry
 from .patterns import is_secret
 from .renames import MAX_SIMILAR, MAX_SIMILAR_BYTES, Renames
-from .review_file import ChangedFile, FileReview
+from .review_file import FileReview
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
     from .git_store import Store
+    from .review_sides import ChangedFile
     from .risk import Tier
 
 MAX_COMMITS: Final = 1000

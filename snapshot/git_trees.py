@@ -15,14 +15,14 @@ from .aspects import EXECUTABLE, FILE, FOLDER, LINK
 from .bundle import refused
 from .manifest import Entry
 from .names import NameRefused, split_path
-from .review_file import ChangedFile
+from .review_sides import ChangedFile
 from .safe_text import safe_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from .git_store import Store
-    from .review_file import Kind
+    from .review_sides import Kind
 
 MAX_ROWS: Final = 1_000_000
 """Rows of trees that are read in all."""

@@ -14,7 +14,8 @@ from blake3 import blake3
 from .aspects import EXECUTABLE, FILE, FOLDER, LINK
 from .decisions import LETTERS, Mark
 from .merged import Merged, Place, build_on, nothing_merged
-from .review_file import ChangedFile, FileResult, FileReview, Kind
+from .review_file import FileResult, FileReview
+from .review_sides import ChangedFile, Kind
 from .writeback_ops import MergedUnit
 from .writeback_plan import MergePlan, Side, Wish, make_plan
 

@@ -14,7 +14,7 @@ import pytest
 from app.keeper import generation, merging
 from app.protocol import Decide, MergeRequest
 from snapshot.errors import MergeAborted, WorkspaceRefused
-from snapshot.review_file import MAX_TEXT
+from snapshot.review_sides import MAX_TEXT
 from tests.app.keeper_bench import NUMBERS, Bench, bench_of
 from tests.snapshot.merge_help import tree_of
 

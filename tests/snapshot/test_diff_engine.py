@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from snapshot.diff import Block, diff
 from snapshot.hunks import changed_blocks
 from snapshot.intraline import changed_ranges, pair_lines
-from snapshot.review_file import ChangedFile, FileReview
+from snapshot.review_file import FileReview
+from snapshot.review_sides import ChangedFile
 from snapshot.rows import RowModel
 
 if TYPE_CHECKING:
