@@ -2,8 +2,9 @@
 
 The steps: `review.plan_merge` → `run_merge` → (any time later) `undo_merge`; `recover` at start.
 Every step is in a journal in the merge's folder before it happens. This module is the way in; the
-parts are `writeback_plan` (compare and decide), `writeback_layout` (order), `writeback_stage`,
-`writeback_commit` and `writeback_revert` (do and take back), `writeback_journal` and `undo`.
+parts are `writeback_plan` and `writeback_draft` (compare and decide), `writeback_layout` (order),
+`writeback_stage`, `writeback_commit` and `writeback_revert` (do and take back), `writeback_journal`
+and `undo`.
 """
 
 from __future__ import annotations
