@@ -73,6 +73,11 @@ class Decisions(Protocol):
         ...
 
 
+def edit_in_force(decisions: Decisions, path: bytes, unit: str, marks: str) -> bytes | None:
+    """Return the user's own lines in place of a hunk; they hold while all of it is accepted."""
+    return decisions.edit(path, unit) if set(marks) == {LETTERS["accepted"]} else None
+
+
 @dataclass(frozen=True, slots=True)
 class Uniform:
     """The same choice for everything; `Uniform("accepted")` is "all of it"."""

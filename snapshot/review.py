@@ -7,15 +7,16 @@ Callers hand in plain values (paths, modes, bytes); nothing here reads a workspa
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from blake3 import blake3
 
 from .aspects import EXECUTABLE, FILE, FOLDER, LINK
-from .decisions import LETTERS, Mark
+from .decisions import LETTERS, Mark, edit_in_force
 from .merged import Merged, Place, build_on, nothing_merged
 from .review_file import FileResult, FileReview
 from .review_sides import ChangedFile, Kind
+from .review_whole import Decidable, WholeReview, accepts_all
 from .writeback_ops import MergedUnit
 from .writeback_plan import MergePlan, Side, Wish, make_plan
 
@@ -36,13 +37,19 @@ __all__ = [
     "FileResult",
     "FileReview",
     "Kind",
+    "Planned",
     "Reader",
+    "WholeReview",
     "accept_open",
     "accept_safe",
+    "accepts_all",
     "plan_merge",
     "plan_reviews",
     "review_file",
 ]
+
+Planned = FileReview | WholeReview
+"""What a merge can be planned of."""
 
 Reader = Callable[[ChangedFile], bytes]
 """Returns the content of one side of a changed file; a link's content is its target."""
@@ -71,20 +78,6 @@ def accept_safe(reviews: Sequence[FileReview], decisions: Decisions) -> list[Mar
     return [
         mark for review in safe for mark in accept_open(review.file.path, review.units, decisions)
     ]
-
-
-class Decidable(Protocol):
-    """A hunk or aspect as far as marks are concerned."""
-
-    @property
-    def id(self) -> str:
-        """What names it."""
-        ...
-
-    @property
-    def size(self) -> int:
-        """How many marks it has."""
-        ...
 
 
 def accept_open(path: bytes, units: Iterable[Decidable], decisions: Decisions) -> list[Mark]:
@@ -128,7 +121,7 @@ def plan_merge(
 
 
 def plan_reviews(
-    reviews: Iterable[FileReview],
+    reviews: Iterable[Planned],
     decisions: Decisions,
     workspace: Path,
     *,
@@ -139,8 +132,8 @@ def plan_reviews(
 ) -> MergePlan:
     """Do what `plan_merge` does with files that are under review already.
 
-    Besides, `resolutions` solve conflicts, and `earlier` says what the last merge in force made
-    of a path.
+    A file that is accepted wholly may be a `WholeReview`. `resolutions` solve conflicts, and
+    `earlier` says what the last merge in force made of a path.
     """
     wishes = [
         _wish(review, decisions, result, earlier(review.file.path))
@@ -157,7 +150,7 @@ def plan_reviews(
 
 
 def _wish(
-    review: FileReview, decisions: Decisions, result: FileResult, earlier: Merged | None
+    review: Planned, decisions: Decisions, result: FileResult, earlier: Merged | None
 ) -> Wish:
     """Return what shall become of a file, built on what was merged of it already."""
     file = review.file
@@ -178,11 +171,12 @@ def _wish(
     )
 
 
-def _accepted(review: FileReview, decisions: Decisions) -> Iterator[MergedUnit]:
+def _accepted(review: Planned, decisions: Decisions) -> Iterator[MergedUnit]:
+    path = review.file.path
     for unit in review.units:
-        marks = review.marks(decisions, unit)
+        marks = decisions.marks(path, unit.id, unit.size)
         if LETTERS["accepted"] in marks:
-            edit = review.edit(decisions, unit)
+            edit = edit_in_force(decisions, path, unit.id, marks)
             yield MergedUnit(unit.id, marks, "" if edit is None else blake3(edit).hexdigest())
 
 

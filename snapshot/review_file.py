@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from .aspects import FILE, FOLDER, LINK, aspects_of
 from .compose import ACCEPTED, compose, hunk_lines
-from .decisions import LETTERS, Mark, state_of
+from .decisions import LETTERS, Mark, edit_in_force, state_of
 from .errors import DecisionUnknown
 from .hunks import Aspect, AspectKind, Hunk, Unit, build_hunks, content_id
 from .lines import BOM, has_bom
@@ -161,9 +161,8 @@ class FileReview(Sides):
 
     def edit(self, decisions: Decisions, hunk: Unit) -> bytes | None:
         """Return the user's own lines in place of a hunk; they hold while all of it is accepted."""
-        if set(self.marks(decisions, hunk)) != {ACCEPTED}:
-            return None
-        return decisions.edit(self.file.path, hunk.id)
+        marks = self.marks(decisions, hunk)
+        return edit_in_force(decisions, self.file.path, hunk.id, marks)
 
     def content_id(self, hunk: Hunk) -> str:
         """Return what names a hunk's changed lines wherever they stand."""
@@ -176,9 +175,8 @@ class FileReview(Sides):
 
     def _edits(self, decisions: Decisions, marks: dict[str, str]) -> dict[str, bytes]:
         found = {
-            hunk.id: decisions.edit(self.file.path, hunk.id)
+            hunk.id: edit_in_force(decisions, self.file.path, hunk.id, marks[hunk.id])
             for hunk in self.hunks
-            if set(marks[hunk.id]) == {ACCEPTED}
         }
         return {unit: data for unit, data in found.items() if data is not None}
 

@@ -14,7 +14,7 @@ from snapshot.conflicts import Resolution, Solved
 from snapshot.decisions import LETTERS, Overlay
 from snapshot.errors import MergeAborted
 from snapshot.facts import resolution_fact
-from snapshot.review import plan_reviews
+from snapshot.review import WholeReview, accepts_all, plan_reviews
 from snapshot.safe_text import safe_name
 from snapshot.writeback import run_merge, undo_merge
 
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from app.records import SessionRecord
     from snapshot.conflicts import Resolutions
     from snapshot.decisions import DecisionLog, Decisions, Mark
+    from snapshot.review import ChangedFile, Planned
     from snapshot.writeback import MergePlan
 
     Solutions = Mapping[tuple[bytes, str], Resolution]
@@ -100,13 +101,20 @@ class Merging:
         }
         self._check_room(accepted)
         return plan_reviews(
-            map(known.review, accepted.values()),
+            (self._planned(file, decisions) for file in accepted.values()),
             decisions,
             self._workspace,
             gone_dirs=known.gone_dirs,
             resolutions=resolutions or self._log,
             earlier=self._in_force.earlier,
         )
+
+    def _planned(self, file: ChangedFile, decisions: Decisions) -> Planned:
+        """Return a file with its lines, or without a look at them where all of it is accepted."""
+        units = self._generation.summary(file).units
+        if not accepts_all(file.path, units, decisions):
+            return self._generation.review(file)
+        return WholeReview(file, *self._generation.contents(file), units)
 
     def _check_room(self, names: Iterable[str]) -> None:
         """Refuse what would not fit into memory. Raises MergeAborted."""

@@ -9,11 +9,9 @@ import pytest
 
 from app.errors import AppError
 from app.keeper import generation, merging
-from app.keeper.generation import MAX_HELD
 from app.keeper.review_service import page_of
 from app.protocol import Changes, Decide, FileChange, MergeRequest
 from snapshot.errors import SnapshotError
-from snapshot.review import FileReview
 from snapshot.writeback import Refusal, run_merge, undo_merge
 from tests.app.keeper_bench import NUMBERS, Bench, bench_of
 
@@ -21,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from snapshot.review import ChangedFile
+    from snapshot.review import ChangedFile, FileReview
     from snapshot.undo import UndoOutcome
     from snapshot.writeback import MergePlan
     from snapshot.writeback_run import MergeOutcome
@@ -105,6 +103,33 @@ async def test_a_hostile_listing_is_refused_and_the_last_generation_stays(bench:
     with pytest.raises(SnapshotError):
         await bench.take()
     assert bench.desk.changes() == before
+
+
+async def test_a_merge_compares_lines_only_where_some_of_them_are_accepted(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    edited(bench)
+    bench.guest.folder(b"src")
+    bench.guest.put(b"src/b.txt", b"undecided\n")
+    await bench.take()
+    compared: list[bytes] = []
+    review = generation.Generation.review
+
+    def noted(self: generation.Generation, file: ChangedFile) -> FileReview:
+        compared.append(file.path)
+        return review(self, file)
+
+    bench.desk.decide([Decide(name, "accepted") for name in ("a.txt", "gone.txt", "tool.sh")])
+    monkeypatch.setattr(generation.Generation, "review", noted)
+    assert len(bench.desk.merge(MergeRequest(dry_run=True)).written) == 3
+    assert compared == []
+    hunk = bench.desk.changes().files[0].hunks[0]
+    bench.desk.decide([Decide("a.txt", "open", (hunk.id,))])
+    compared.clear()
+    assert len(bench.desk.merge(MergeRequest()).written) == 3
+    assert set(compared) == {b"a.txt"}
+    assert (bench.workspace / "a.txt").read_text() == NUMBERS.replace("29\n", "twenty-nine\n")
+    assert not (bench.workspace / "gone.txt").exists()
 
 
 async def test_names_that_are_not_utf8_pass_through(bench: Bench) -> None:
@@ -327,23 +352,6 @@ async def test_a_byte_order_mark_is_no_line_in_the_numbers_of_hunks(bench: Bench
     (file,) = bench.desk.changes().files
     spans = [(h.old_start, h.old_lines, h.new_start, h.new_lines) for h in file.hunks]
     assert spans[-1] == (20, 1, 20, 1)
-
-
-async def test_a_merge_diffs_only_what_is_accepted(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for number in range(2 * MAX_HELD):
-        bench.guest.put(b"new-%d" % number, b"x\n")
-    await bench.take()
-    made: list[bytes] = []
-
-    def counted(file: ChangedFile, base: bytes | None, agent: bytes | None) -> FileReview:
-        made.append(file.path)
-        return FileReview(file, base, agent)
-
-    monkeypatch.setattr(generation, "FileReview", counted)
-    bench.desk.merge(MergeRequest(accept=("new-0",)))
-    assert made == [b"new-0"]
 
 
 async def test_a_lost_content_is_fetched_again(bench: Bench) -> None:

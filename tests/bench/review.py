@@ -8,6 +8,7 @@
 * `long`: 100,000 lines compared in at most 500 ms of CPU.
 * `merge`: 2,000 files merged in at most 3 s, everything synced (wall time, this disk's), beside the
   bare calls for the same files: written, synced, exchanged and the old ones removed, one by one.
+* `plan`: the same merge planned where every line is accepted, with and without comparing lines.
 * `screen`: the same review opened at 200×60, in a process of its own: at most 1 s of CPU until the
   list is usable and at most 16 ms for any turn of the event loop, at most 250 MB held at its
   highest. 50,000 lines: first frame at most 400 ms.
@@ -33,10 +34,11 @@ from typing import TYPE_CHECKING, Any, Final
 from snapshot import renameat
 from snapshot.diff import diff
 from snapshot.lines import split
+from snapshot.review import FileReview, WholeReview, plan_reviews
 from tests.bench.diff import cpu_ms, edited, pair, python_file
 from tests.bench.processes import peak
 from tests.bench.report import publish, repeat, runs_wanted, summary
-from tests.snapshot.merge_help import Nodes, Scene, text, write_nodes
+from tests.snapshot.merge_help import ALL, Nodes, Scene, changed, text, write_nodes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -156,6 +158,27 @@ def merge(runs: int) -> dict[str, Any]:
     }
 
 
+def plan(runs: int) -> dict[str, Any]:
+    """CPU of planning the same merge, every line accepted: with and without comparing them."""
+    base, agent = many_nodes()
+    files = changed(base, agent)
+    with tempfile.TemporaryDirectory() as folder:
+        write_nodes(Path(folder), base)
+        sides = [(file, base[file.path][1], agent[file.path][1]) for file in files]
+        units = [FileReview(*one).units for one in sides]
+
+        def compared() -> None:
+            plan_reviews([FileReview(*one) for one in sides], ALL, Path(folder))
+
+        def whole() -> None:
+            reviews = [WholeReview(*one, known) for one, known in zip(sides, units, strict=True)]
+            plan_reviews(reviews, ALL, Path(folder))
+
+        turns = [(cpu_ms(compared), cpu_ms(whole)) for _ in range(runs)]
+    slow, fast = (summary([turn[n] for turn in turns]) for n in range(2))
+    return {"compared_ms": slow, "whole_ms": fast, "times": round(slow["min"] / fast["min"], 1)}
+
+
 def in_own_process(what: str) -> dict[str, Any]:
     """Run a part of this file in a process of its own, for its memory."""
     command = [sys.executable, "-m", "tests.bench.review", "--part", what]
@@ -209,6 +232,7 @@ def main() -> None:
         "engines": engines(runs),
         "long": long(runs),
         "merge": merge(runs),
+        "plan": plan(runs),
         "screen": in_own_process("screen"),
         "steps": in_own_process("steps"),
     }

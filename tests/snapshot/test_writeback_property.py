@@ -16,21 +16,11 @@ from hypothesis import strategies as st
 from snapshot import renameat
 from snapshot.decisions import Mark, Overlay, Uniform
 from snapshot.review import review_file
-from tests.snapshot.merge_help import FOLDER, Node, Nodes, Scene, link, text, tree_of
+from tests.snapshot.merge_help import Nodes, Scene, tree_of
+from tests.snapshot.tree_strategies import folders_of, trees, without_full_folders
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-PATHS = [b"a", b"a/b", b"a/b/c", b"a/d", b"e", b"e/f", b"g"]
-NODES: list[Node] = [
-    text("1\n2\n3\n"),
-    text("1\nTWO\n3\n"),
-    text("1\n2\n3\n4", "100755"),
-    text(""),
-    text(b"\0\1"),
-    link("g"),
-    FOLDER,
-]
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -43,26 +33,6 @@ def _no_sync() -> Iterator[None]:
 
 def nothing(_: int) -> None:
     """Stand in for syncing."""
-
-
-@st.composite
-def trees(draw: st.DrawFn) -> Nodes:
-    """Return a tree in which nothing lies below a file."""
-    nodes: Nodes = {}
-    for path in PATHS:
-        above = [path.rsplit(b"/", count)[0] for count in range(1, path.count(b"/") + 1)]
-        blocked = any(up in nodes and nodes[up] != FOLDER for up in above)
-        if draw(st.booleans()) and not blocked:
-            nodes[path] = draw(st.sampled_from(NODES))
-    return nodes
-
-
-def folders_of(nodes: Nodes) -> set[bytes]:
-    found = {path for path, node in nodes.items() if node == FOLDER}
-    for path in nodes:
-        parts = path.split(b"/")
-        found |= {b"/".join(parts[:depth]) for depth in range(1, len(parts))}
-    return found
 
 
 class Injected(Exception):
@@ -90,11 +60,6 @@ class Lab:
 
     def __exit__(self, *_: object) -> None:
         shutil.rmtree(self.folder)
-
-
-def without_full_folders(nodes: Nodes) -> Nodes:
-    full = {path for path in nodes if any(other.startswith(path + b"/") for other in nodes)}
-    return {path: node for path, node in nodes.items() if path not in full}
 
 
 @settings(max_examples=200)
