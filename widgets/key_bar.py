@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from textual.message import Message
 
-from widgets.cells import Piece, cells, two_sided
+from widgets.cells import Piece, total, two_sided
 from widgets.lines import LineView
 
 if TYPE_CHECKING:
@@ -71,33 +71,40 @@ class KeyBar(LineView):
 
     def draw_row(self, row: int, width: int) -> Strip:
         """Draw the line and remember where each hint stands."""
-        paint, gap = self.paint, "   " if width >= 100 else "  "
         self._spans = []
-        right: list[Piece] = []
-        if self.last is not None:
-            right = [*self._pieces(self.last), (" ", paint(on="panel"))]
-            start = width - sum(cells(text) for text, _ in right)
-            self._spans.append((start, width, self.last))
-            width_left = start
-        else:
-            width_left = width
-        margin = 1 if self.last is None else len(gap)
+        gap = "   " if width >= 100 else "  "
+        right = self._last_hint(width)
+        room = width - total(right) - (1 if self.last is None else len(gap))
+        left = self._shown_hints(room, gap)
+        while left and total(left) > width - total(right):
+            left.pop()
+        blank = self.paint(on="panel")
+        return two_sided(left, right, width, blank, self.glyphs.ellipsis)
+
+    def _last_hint(self, width: int) -> list[Piece]:
+        """Return the hint at the right edge, if there is one."""
+        if self.last is None:
+            return []
+        pieces = [*self._pieces(self.last), (" ", self.paint(on="panel"))]
+        self._spans.append((width - total(pieces), width, self.last))
+        return pieces
+
+    def _shown_hints(self, room: int, gap: str) -> list[Piece]:
+        """Return who gets the keys, and the hints that there is room for."""
+        paint = self.paint
         left: list[Piece] = [(" ", paint(on="panel"))]
         if self.lead is not None:
             text, token = self.lead
             left += [(text, paint(token, "panel", "b")), (gap, paint(on="panel"))]
-        used = sum(cells(text) for text, _ in left)
+        used = total(left)
         for hint in self.hints:
             pieces = self._pieces(hint)
-            length = sum(cells(text) for text, _ in pieces)
-            if used + length > width_left - margin:
-                continue
-            self._spans.append((used, used + length, hint))
-            left += [*pieces, (gap, paint(on="panel"))]
-            used += length + len(gap)
-        while left and used > width_left:
-            used -= cells(left.pop()[0])
-        return two_sided(left, right, width, paint(on="panel"), self.glyphs.ellipsis)
+            length = total(pieces)
+            if used + length <= room:
+                self._spans.append((used, used + length, hint))
+                left += [*pieces, (gap, paint(on="panel"))]
+                used += length + len(gap)
+        return left
 
     def on_click(self, event: events.Click) -> None:
         """Do what the hint under the pointer says."""

@@ -93,7 +93,8 @@ def edit(path: bytes) -> None:
         lines.insert(spot, lead + NOTE + b" (%d)" % (len(spots) - number) + ending)
     with open(path, "wb") as file:
         file.write(b"".join(lines))
-    say(33, "edit", f"{shown(path)} ({len(spots)} places)")
+    count = "1 place" if len(spots) == 1 else f"{len(spots)} places"
+    say(33, "edit", f"{shown(path)} ({count})")
 
 
 def rename(path: bytes) -> None:

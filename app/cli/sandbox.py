@@ -7,6 +7,7 @@ import os
 import signal
 import stat
 import sys
+from contextlib import contextmanager
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -24,7 +25,7 @@ from app.services.sandbox_logs import Captured
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Coroutine
+    from collections.abc import Coroutine, Iterator
 
     from app.cli.output import Output
     from app.services.sandbox import SandboxReport, SandboxRequest
@@ -50,9 +51,22 @@ def sandbox(arguments: argparse.Namespace, output: Output) -> int:
 async def _interruptible(work: Coroutine[object, object, int]) -> int:
     """Do it until a signal comes, or nobody reads what is said: then the machine ends first."""
     task = asyncio.ensure_future(work)
-    reasons: list[int] = []
+    with _stopped(task) as reasons:
+        try:
+            return await task
+        except asyncio.CancelledError:
+            if not reasons:
+                raise
+            if reasons[0] == signal.SIGPIPE:
+                raise BrokenPipeError from None
+            return 128 + reasons[0]
 
+
+@contextmanager
+def _stopped(task: asyncio.Future[int]) -> Iterator[list[int]]:
+    """Cancel a task by signals, and when nobody reads what is said; yield the numbers that did."""
     loop = asyncio.get_running_loop()
+    reasons: list[int] = []
 
     def stop(reason: int) -> None:
         reasons.append(reason)
@@ -69,13 +83,7 @@ async def _interruptible(work: Coroutine[object, object, int]) -> int:
     if watched:  # the end of its reader is all that the writing end of a pipe ever tells
         loop.add_reader(1, unread)
     try:
-        return await task
-    except asyncio.CancelledError:
-        if not reasons:
-            raise
-        if reasons[0] == signal.SIGPIPE:
-            raise BrokenPipeError from None
-        return 128 + reasons[0]
+        yield reasons
     finally:
         if watched:
             loop.remove_reader(1)

@@ -12,6 +12,7 @@ import os
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final
 
@@ -22,7 +23,7 @@ from vm import steps
 from vm.egress.proxy import VARIABLES as PROXIES
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
 KEPT_VARIABLES: Final = (
     "HOME",
@@ -103,13 +104,35 @@ def spawn_keeper(folder: Path, lock: int, arguments: Sequence[str] = ()) -> None
     Blocks for a moment; closes `lock` here (the keeper has inherited it). What of this process's
     environment the session's broker needs goes along in memory.
     """
-    variables = -1
     command = role_command("keeper", str(folder), "--lock", str(lock), *arguments)
     try:
-        names = _variables(folder)
-        if names is not None:
-            variables = hand_over(os.environ, names)
-            command += ["--variables", str(variables)]
+        with _handed_over(folder) as variables:
+            named = [word for one in variables for word in ("--variables", str(one))]
+            status = _detached(folder, [*command, *named], (lock, *variables))
+    finally:
+        os.close(lock)
+    if status != 0:
+        raise _not_started(folder)
+
+
+@contextmanager
+def _handed_over(folder: Path) -> Iterator[tuple[int, ...]]:
+    """Hold the variables that the session's broker looks for, in a memory file, if it has one."""
+    names = _variables(folder)
+    held = () if names is None else (hand_over(os.environ, names),)
+    try:
+        yield held
+    finally:
+        for one in held:
+            os.close(one)
+
+
+def _detached(folder: Path, command: Sequence[str], passed: Sequence[int]) -> int:
+    """Run what detaches itself; return the exit status of its first process.
+
+    Raises AppError `keeper-lost` when it does not come back, `not-found` without the folder.
+    """
+    try:
         with _log(folder) as log:
             done = subprocess.run(
                 command,
@@ -118,7 +141,7 @@ def spawn_keeper(folder: Path, lock: int, arguments: Sequence[str] = ()) -> None
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                pass_fds=(lock, *([variables] if variables >= 0 else [])),
+                pass_fds=passed,
                 start_new_session=True,
                 timeout=START_S,
                 check=False,
@@ -127,12 +150,7 @@ def spawn_keeper(folder: Path, lock: int, arguments: Sequence[str] = ()) -> None
         raise _not_started(folder) from error
     except FileNotFoundError as error:
         raise gone(folder.name) from error
-    finally:
-        os.close(lock)
-        if variables >= 0:
-            os.close(variables)
-    if done.returncode != 0:
-        raise _not_started(folder)
+    return done.returncode
 
 
 def _variables(folder: Path) -> tuple[str, ...] | None:

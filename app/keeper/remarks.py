@@ -121,22 +121,17 @@ class Remarks:
 
     def _anchored(self, made: Comment, asked: wire.CommentRequest, file: ChangedFile) -> Comment:
         """Return the comment with its lines, the hunk that they belong to, and a quote."""
-        review = self._shelf.review(file)
-        start, end = _span(asked)
-        starts = _starts(self._shelf.summary(file), asked.side)
+        review, summary = self._shelf.review(file), self._shelf.summary(file)
         unit = review.unit(asked.hunk).id if asked.hunk else ""
+        start, end = _span(asked)
         if unit and not start:
-            start, end = _span_of_unit(self._shelf.summary(file), unit, asked.side)
+            start, end = _span_of_unit(summary, unit, asked.side)
         lines = review.old_lines if asked.side == "old" else review.new_lines
         count = review.line_number(asked.side, len(lines) - 1) or 0 if lines else 0
         if end > count:
-            raise AppError(
-                "usage",
-                f"That side of the file has {count} lines; there is no line {end}.",
-                f"See them: cloche diff ID {decode(file.path)}",
-            )
+            raise _no_such_line(file, end, count)
         if not unit and start:
-            unit = _unit_at(self._shelf.summary(file), asked.side, start, end)
+            unit = _unit_at(summary, asked.side, start, end)
         skipped = len(lines) - count
         quote = b"".join(lines[start - 1 + skipped : end + skipped]) if start else b""
         return replace(
@@ -144,7 +139,7 @@ class Remarks:
             start=start,
             end=end,
             unit=unit,
-            anchor=starts.get(unit, 0),
+            anchor=_starts(summary, asked.side).get(unit, 0),
             digest=file.base if asked.side == "old" else file.agent,
             quote=quote[:MAX_QUOTE],
         )
@@ -183,6 +178,14 @@ def checked_text(text: str) -> str:
     if len(text.encode(errors="surrogatepass")) > wire.MAX_COMMENT:
         raise AppError("usage", f"A comment has at most {wire.MAX_COMMENT >> 10} KiB.")
     return text.encode(errors="replace").decode()
+
+
+def _no_such_line(file: ChangedFile, line: int, count: int) -> AppError:
+    return AppError(
+        "usage",
+        f"That side of the file has {count} lines; there is no line {line}.",
+        f"See them: cloche diff ID {decode(file.path)}",
+    )
 
 
 def _span(asked: wire.CommentRequest) -> tuple[int, int]:

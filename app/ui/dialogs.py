@@ -208,11 +208,16 @@ class MergedDialog(ModalScreen[bool]):
 
 def facts_text(facts: MergeFacts, glyphs: Glyphs) -> Content:
     """Return the numbers of a merge, right-aligned, each with sign and word."""
+    written, clashing = len(facts.written), len(facts.conflicts)
+    rejected, left = facts.rejected_hunks, facts.open_hunks
+    goes, stays = ("goes" if written == 1 else "go"), ("stays" if left == 1 else "stay")
+    out = "stays out" if rejected == 1 else "stay out"
+    also = f"you changed {'it' if clashing == 1 else 'them'} too"
     rows = [
-        (glyphs.accepted, "$success", len(facts.written), "go in", facts.accepted_text),
-        (glyphs.rejected, "$error", facts.rejected_hunks, "rejected", "stay out"),
-        (glyphs.open, "$muted", facts.open_hunks, "open", "stay out and stay open"),
-        (glyphs.stalled, "$warning", len(facts.conflicts), "in conflict", "you changed them too"),
+        (glyphs.accepted, "$success", written, f"{goes} in", facts.accepted_text),
+        (glyphs.rejected, "$error", rejected, "rejected", out),
+        (glyphs.open, "$muted", left, "open", f"{stays} out and {stays} open"),
+        (glyphs.drift, "$error", clashing, "in conflict", also),
         (glyphs.risky, "$warning", len(facts.risky), "risky", "can run by side effect"),
         (glyphs.note, "$muted", len(facts.skipped), "left out", "with the reason below"),
     ]
@@ -230,7 +235,7 @@ def paths_text(facts: MergeFacts, glyphs: Glyphs) -> Content:
     """Return each path with what happens to it."""
     parts: list[tuple[str, str]] = []
     for path in facts.conflicts:
-        parts += [(f" {glyphs.stalled} ", "bold $warning"), (path, "$foreground")]
+        parts += [(f" {glyphs.drift} ", "bold $error"), (path, "$foreground")]
         why = facts.reasons.get(path, "your file is left as it is")
         parts.append((f"  conflict: {why}\n", "$warning"))
     for path in facts.written:

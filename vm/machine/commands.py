@@ -157,6 +157,19 @@ async def run_toolkit(
         raise LinkLost(f"The connection to the guest broke: {error}.") from error
 
 
+async def _begin(
+    connection: asyncssh.SSHClientConnection,
+    script: str,
+    shells: Shells | None,
+    group: asyncio.Future[int],
+) -> Process:
+    """Start a script; `group` is told at once in a shell that waited, else by its first line."""
+    if shells is not None and (ready := await shells.take(script)) is not None:
+        group.set_result(ready.group)
+        return ready.process
+    return await open_process(connection, f"echo $$ >&2; exec {script}")
+
+
 async def _run(
     connection: asyncssh.SSHClientConnection,
     script: str,
@@ -171,11 +184,7 @@ async def _run(
     timed_out = False
     try:
         async with asyncio.timeout(timeout_s):
-            if shells is not None and (ready := await shells.take(script)) is not None:
-                process = ready.process
-                group.set_result(ready.group)
-            else:
-                process = await open_process(connection, f"echo $$ >&2; exec {script}")
+            process = await _begin(connection, script, shells, group)
             await _carry(process, stdin, out, err, group)
     except TimeoutError:
         timed_out = True
