@@ -32,7 +32,7 @@ def head_facts(
     words: bool = True,
 ) -> tuple[list[Fact], list[Fact]]:
     """Return whose changes these are, and how far the review is; `words` beside the signs."""
-    left = _whose(info, glyphs, pending)
+    left = _whose(info, glyphs, pending, words=words)
     if progress is None:
         return left, []
     counts = (
@@ -56,18 +56,20 @@ def head_facts(
     return left, right
 
 
-def _whose(info: SessionInfo | None, glyphs: Glyphs, pending: int) -> list[Fact]:
-    """Return whose changes these are, and whether there are newer ones."""
+def _whose(info: SessionInfo | None, glyphs: Glyphs, pending: int, *, words: bool) -> list[Fact]:
+    """Return whose changes these are, and whether there are newer ones; those get the room."""
     left: list[Fact] = [(" review  ", "muted")]
     if info is not None:
         left.append((safe_name(info.name or info.id).text, "foreground*"))
-        left.append((f"  {safe_name(info.agent).text}", "muted"))
+        if words or not pending:
+            left.append((f"  {safe_name(info.agent).text}", "muted"))
         if info.state == "running" and info.agent_state == "working":
-            left.append((f"  {glyphs.working} still working", "state-working"))
+            word = " still working" if words else ""
+            left.append((f"  {glyphs.working}{word}", "state-working"))
     if pending:
         noun = "file" if pending == 1 else "files"
-        text = f"  {glyphs.stalled} {pending} {noun} changed since: r shows it"
-        left.append((text, "warning*", "refresh"))
+        rest = " changed since: r shows it" if words else " since: r"
+        left.append((f"  {glyphs.stalled} {pending} {noun}{rest}", "warning*", "refresh"))
     return left
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from app.services.drift import MAX_FOLDERS, folders_of
 from tests.doubles.keeper import FakeFile
-from tests.doubles.pilots import settle, until
+from tests.doubles.pilots import screen_text, settle, until
 from tests.doubles.reviews import TOKENIZER, Review, opened_review
 
 if TYPE_CHECKING:
@@ -64,6 +64,15 @@ async def test_news_are_counted_and_a_refresh_says_what_it_cost() -> None:
         await until(review.pilot, partial(waits, review, False))
         await review.keys("r")
         assert keeper.refreshed >= 1
+
+
+async def test_news_are_in_sight_where_there_is_little_room() -> None:
+    async for review in opened_review(size=(80, 24)):
+        review.keeper.files.append(FakeFile("late.txt", None, b"late\n"))
+        review.keeper.generation = 2
+        review.keeper.publish("changes")
+        await until(review.pilot, partial(waits, review, True))
+        assert "! 1 file since: r " in screen_text(review.pilot)
 
 
 async def test_a_refresh_leaves_the_cursor_on_its_line() -> None:
