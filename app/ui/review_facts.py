@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
@@ -10,7 +11,7 @@ from app.services.documents import key_of
 from widgets.file_list import FileRow
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from app.protocol import Changes, FileChange, HunkInfo
 
@@ -113,19 +114,6 @@ def is_decided(file: FileChange) -> bool:
     return not any(is_open(unit) for unit in file.hunks)
 
 
-def open_units(
-    files: Sequence[FileChange], taken: frozenset[tuple[str, str]] = frozenset()
-) -> list[tuple[str, int]]:
-    """Return path and index of every open unit in order; `taken` ones are being decided now."""
-    return [
-        (file.path, index)
-        for file in files
-        if not file.note
-        for index, unit in enumerate(units_of(file))
-        if is_open(unit) and (file.path, unit.id) not in taken
-    ]
-
-
 def next_open(
     files: Sequence[FileChange],
     path: str,
@@ -133,16 +121,31 @@ def next_open(
     taken: frozenset[tuple[str, str]] = frozenset(),
     direction: int = 1,
 ) -> tuple[str, int] | None:
-    """Return the open unit after one (before it with -1), round the ends; None: all decided."""
-    places = open_units(files, taken)[::direction]
-    order = {file.path: position for position, file in enumerate(files)}
-    here = (order.get(path, -1), unit)
-    found = [p for p in places if _is_after((order[p[0]], p[1]), here, direction)] or places
-    return found[0] if found else None
+    """Return path and index of the open unit after one (before it with -1), round the ends.
+
+    None: all is decided; `taken` units are being decided now. It looks no further than it has to,
+    for there may be thousands of files.
+    """
+    at = next((number for number, file in enumerate(files) if file.path == path), -1)
+    here = files[at : at + 1] if at >= 0 else ()
+    before, after = files[: max(at, 0)], files[at + 1 :]
+    ways = (after, before) if direction > 0 else (before[::-1], after[::-1])
+    for file in here:
+        for index in _open_in(file, taken, direction):
+            if (index - unit) * direction > 0:
+                return (path, index)
+    for file in chain(*ways, here):
+        for index in _open_in(file, taken, direction):
+            return (file.path, index)
+    return None
 
 
-def _is_after(place: tuple[int, int], here: tuple[int, int], direction: int) -> bool:
-    return place > here if direction > 0 else place < here
+def _open_in(file: FileChange, taken: frozenset[tuple[str, str]], direction: int) -> Iterator[int]:
+    """Yield the indices of a file's open units."""
+    units = () if file.note else units_of(file)
+    for index in range(len(units))[::direction]:
+        if is_open(units[index]) and (file.path, units[index].id) not in taken:
+            yield index
 
 
 def safe_to_accept(files: Iterable[FileChange]) -> tuple[list[FileChange], list[FileChange]]:

@@ -8,7 +8,7 @@ from textual import on
 
 from app.ui.failures import told
 from app.ui.messages import TaskFailed
-from app.ui.review_tree import ALL, FILE_ORDERS, FILTERS, Shape, passes
+from app.ui.review_tree import ALL, FILE_ORDERS, FILTERS, passes
 from app.ui.review_work import ReviewWork
 from app.ui.workers import work
 from widgets.file_list import FileList
@@ -26,8 +26,6 @@ class ReviewList(ReviewWork):
     state_filter = "all"
     """One of `FILTERS`."""
     text_filter = ""
-    closed: frozenset[str] = frozenset()
-    """Folders whose files do not show."""
 
     @property
     def needle(self) -> str:
@@ -52,8 +50,7 @@ class ReviewList(ReviewWork):
         """Show the files as they are now."""
         listed = self.listed
         self.files.empty = "no file is so" if self.shown_files else ""
-        shape = Shape(self.order, self.closed, self.conflicts)
-        self.files.set_items(self.kept_rows.rows(listed, shape))
+        self.files.set_items(self.kept_rows.rows(listed, self.shape))
         self.tell("files-title", *self._title(len(listed)))
         if self.files.current_key is None and self.path:
             self.files.select(self.path)

@@ -7,8 +7,9 @@ whose file is as it was are used again. What a folder adds up to is read from ru
 from __future__ import annotations
 
 import asyncio
-from itertools import accumulate
-from typing import TYPE_CHECKING, NamedTuple
+import operator
+from itertools import accumulate, islice
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import msgspec
 
@@ -17,10 +18,12 @@ from app.ui.review_tree import Entry, Shape, in_order, outline
 from widgets.file_list import FileRow
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+    from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 
     from app.protocol import Changes, FileChange
     from app.ui.review_facts import Progress
+
+Value = TypeVar("Value")
 
 DECISIONS = ("open", "accepted", "rejected", "mixed")
 
@@ -34,6 +37,15 @@ async def in_slices(files: Sequence[FileChange]) -> AsyncIterator[Sequence[FileC
     for start in range(0, len(files), SLICE):
         yield files[start : start + SLICE]
         await asyncio.sleep(0)
+
+
+async def gathered(values: Iterator[Value]) -> list[Value]:
+    """Return all of them, some made in each turn of the event loop."""
+    found: list[Value] = []
+    while part := list(islice(values, SLICE)):
+        found += part
+        await asyncio.sleep(0)  # a turn for the keys and the screen
+    return found
 
 
 async def with_known(changes: Changes, known: Mapping[str, FileChange]) -> Changes:
@@ -107,6 +119,12 @@ class _Kept(NamedTuple):
     row: FileRow
 
 
+class _Made(NamedTuple):
+    files: Sequence[FileChange]
+    shape: Shape
+    rows: list[FileRow]
+
+
 class KeptRows:
     """Orders the files of one review and makes their rows, none of them twice."""
 
@@ -117,25 +135,24 @@ class KeptRows:
         self._shape: object = None
         self._entries: list[Entry] = []
         self._rows: dict[str, _Kept] = {}
+        self._last = _Made([], Shape(), [])
         self._tallies: dict[str, tuple[FileChange, Tally]] = {}
         self._progress: dict[str, tuple[FileChange, Progress]] = {}
 
     async def get_ready(self, files: Sequence[FileChange], shape: Shape) -> None:
         """Make what the list will need, some files in each turn of the event loop."""
+        if not files:
+            return
         async for part in in_slices(files):
             for file in part:
                 self._tally(file)
                 self._progress_in(file)
         ordered = self.ordered(files, shape.order)
         await asyncio.sleep(0)  # a turn for the keys and the screen
-        self._outline(ordered, shape)
-        await asyncio.sleep(0)  # a turn for the keys and the screen
-        conflicts = frozenset(shape.conflicts)
-        for start in range(0, len(self._entries), SLICE):
-            for entry in self._entries[start : start + SLICE]:
-                if not entry.folder:
-                    self._row(ordered[entry.start], entry, conflicts)
-            await asyncio.sleep(0)  # a turn for the keys and the screen
+        wanted = _shape_of(ordered, shape)
+        if wanted != self._shape:
+            self._shape, self._entries = wanted, await gathered(outline(ordered, shape))
+        self._last = _Made(ordered, shape, await gathered(self._made(ordered, shape)))
 
     def ordered(self, files: Sequence[FileChange], order: str) -> list[FileChange]:
         """Return files as the list shows them."""
@@ -149,20 +166,25 @@ class KeptRows:
 
     def rows(self, files: Sequence[FileChange], shape: Shape) -> list[FileRow]:
         """Return the rows of ordered files."""
+        last = self._last
+        if last.shape == shape and _are(files, last.files):
+            return last.rows
         if not files:
             return []
-        self._outline(files, shape)
-        sums = _Sums(map(self._tally, files))
-        conflicts = frozenset(shape.conflicts)
-        return [
-            sums.row(entry) if entry.folder else self._row(files[entry.start], entry, conflicts)
-            for entry in self._entries
-        ]
-
-    def _outline(self, files: Sequence[FileChange], shape: Shape) -> None:
-        wanted = (shape.order, shape.closed, [(file.path, bool(file.risk)) for file in files])
+        wanted = _shape_of(files, shape)
         if wanted != self._shape:
-            self._shape, self._entries = wanted, outline(files, shape)
+            self._shape, self._entries = wanted, list(outline(files, shape))
+        return list(self._made(files, shape))
+
+    def _made(self, files: Sequence[FileChange], shape: Shape) -> Iterator[FileRow]:
+        """Yield the rows of files whose places are known, those of unchanged files as they were."""
+        entries, conflicts = self._entries, frozenset(shape.conflicts)
+        sums = _Sums(map(self._tally, files))
+        for entry in entries:
+            if entry.folder:
+                yield sums.row(entry)
+            else:
+                yield self._row(files[entry.start], entry, conflicts)
 
     def _row(self, file: FileChange, entry: Entry, conflicts: frozenset[str]) -> FileRow:
         conflict = file.path in conflicts
@@ -198,6 +220,16 @@ class KeptRows:
 def tree_rows(files: Sequence[FileChange], shape: Shape) -> list[FileRow]:
     """Return the rows of ordered files: everything, risky ones, folders with files, generated."""
     return KeptRows().rows(files, shape)
+
+
+def _are(files: Sequence[FileChange], others: Sequence[FileChange]) -> bool:
+    """Tell whether these are the very same values."""
+    return len(files) == len(others) and all(map(operator.is_, files, others))
+
+
+def _shape_of(files: Sequence[FileChange], shape: Shape) -> object:
+    """Return all that the rows' places depend on."""
+    return (shape.order, shape.closed, [(file.path, bool(file.risk)) for file in files])
 
 
 def _stand_alike(files: Sequence[FileChange], before: Sequence[FileChange]) -> bool:

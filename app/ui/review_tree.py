@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right as bisect
 from collections import defaultdict
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -11,7 +12,7 @@ from app.ui.review_facts import is_open
 from snapshot.safe_text import safe_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
     from app.protocol import FileChange
 
@@ -108,18 +109,21 @@ class Entry(NamedTuple):
     closed: bool = False
 
 
-def outline(files: Sequence[FileChange], shape: Shape) -> list[Entry]:
-    """Return the rows' places: everything, risky files, folders with files, generated files."""
+def outline(files: Sequence[FileChange], shape: Shape) -> Iterator[Entry]:
+    """Yield the rows' places: everything, risky files, folders with files, generated files."""
     count = len(files)
     tree = _Outline([file.path for file in files], shape.closed)
-    whole = Entry(ALL, "all files", 0, 0, count, folder=True)
+    yield Entry(ALL, "all files", 0, 0, count, folder=True)
     if shape.order == "largest first":
-        return [whole, *tree.flat(0, count)]
-    if shape.order == "by path":
-        return [whole, *tree.level(0, count)]
-    ranks = [rank_of(file) for file in files]
-    first, last = ranks.count(0), count - ranks.count(2)
-    return [whole, *tree.flat(0, first), *tree.level(first, last), *tree.flat(last, count)]
+        yield from tree.flat(0, count)
+    elif shape.order == "by path":
+        yield from tree.level(0, count)
+    else:
+        first = bisect(files, 0, key=rank_of)
+        last = bisect(files, 1, key=rank_of)
+        yield from tree.flat(0, first)
+        yield from tree.level(first, last)
+        yield from tree.flat(last, count)
 
 
 class _Outline:
@@ -129,33 +133,31 @@ class _Outline:
         self._paths = paths
         self._closed = closed
 
-    def flat(self, start: int, stop: int) -> list[Entry]:
-        """Return files without their folders."""
-        return [self._file(at, 0, 0) for at in range(start, stop)]
+    def flat(self, start: int, stop: int) -> Iterator[Entry]:
+        """Yield files without their folders."""
+        return (self._file(at, 0, 0) for at in range(start, stop))
 
     def _file(self, at: int, above: int, depth: int) -> Entry:
         path = self._paths[at]
         return Entry(path, safe_name(path[above:]).text, depth, at, at + 1, folder=False)
 
-    def level(self, start: int, stop: int, above: int = 0, depth: int = 0) -> list[Entry]:
-        """Return the files of a folder and what is below it; `above` is the length of its name."""
-        entries: list[Entry] = []
+    def level(self, start: int, stop: int, above: int = 0, depth: int = 0) -> Iterator[Entry]:
+        """Yield the files of a folder and what is below it; `above` is the length of its name."""
         at = start
         while at < stop:
             slash = self._paths[at].find("/", above)
             if slash < 0:
-                entries.append(self._file(at, above, depth))
+                yield self._file(at, above, depth)
                 at += 1
                 continue
             end = self._end(at, stop, slash + 1)
             folder = self._joined(at, end, slash + 1)
             closed = folder in self._closed
             label = safe_name(folder[above:]).text
-            entries.append(Entry(folder, label, depth, at, end, folder=True, closed=closed))
+            yield Entry(folder, label, depth, at, end, folder=True, closed=closed)
             if not closed:
-                entries += self.level(at, end, len(folder), depth + 1)
+                yield from self.level(at, end, len(folder), depth + 1)
             at = end
-        return entries
 
     def _end(self, at: int, stop: int, length: int) -> int:
         """Return where the neighbours in the folder of a path end."""

@@ -65,6 +65,8 @@ class ReviewWork(MergeKeys, ReadingScreen):
         self.by_path: dict[str, FileChange] = {}
         self.path = ""
         self.order = FILE_ORDERS[0]
+        self.closed: frozenset[str] = frozenset()
+        """Folders whose files do not show."""
         self.kept_rows = KeptRows()
         self._units = Units(None)
         self._progress: tuple[tuple[FileChange, ...], Progress] | None = None
@@ -86,6 +88,11 @@ class ReviewWork(MergeKeys, ReadingScreen):
             await self.session.close()
 
     # Parts
+
+    @property
+    def shape(self) -> Shape:
+        """What the list of files depends on besides them."""
+        return Shape(self.order, self.closed, self.conflicts)
 
     @property
     def files(self) -> FileList:
@@ -191,8 +198,7 @@ class ReviewWork(MergeKeys, ReadingScreen):
             refresh, self.refresh_wanted = self.refresh_wanted, False
             try:
                 changes = await with_known(await session.changes(refresh=refresh), self.by_path)
-                if self.changes is None:  # later on nearly everything is as it was
-                    await self.kept_rows.get_ready(changes.files, Shape(self.order))
+                await self.kept_rows.get_ready(changes.files, self.shape)
                 self.post_message(ChangesArrived(changes, refresh))
                 self.post_message(CommentsArrived(tuple(await session.comments())))
             except self.cloche.failures as error:

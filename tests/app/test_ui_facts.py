@@ -135,6 +135,39 @@ def test_the_next_open_unit_goes_on_at_the_top() -> None:
     assert next_open(FILES, "a", 0, frozenset({("a", "a2"), ("c", "c1")})) is None
 
 
+UNITS = st.lists(st.sampled_from(["open", "accepted", "taken"]), max_size=3)
+
+
+@given(
+    files=st.lists(UNITS, max_size=5),
+    at=st.integers(0, 5),
+    here=st.integers(-1, 3),
+    direction=st.sampled_from([1, -1]),
+)
+def test_the_next_open_unit_is_the_nearest_of_all(
+    files: list[list[str]], at: int, here: int, direction: int
+) -> None:
+    every = [(n, i, word) for n, words in enumerate(files) for i, word in enumerate(words)]
+    taken = frozenset((f"{n}", f"{n}.{i}") for n, i, word in every if word == "taken")
+    made = [
+        changed(
+            f"{n}",
+            *(
+                unit(f"{n}.{i}", "accepted" if word == "accepted" else "open")
+                for i, word in enumerate(words)
+            ),
+        )
+        for n, words in enumerate(files)
+    ]
+    places = [(n, i) for n, i, word in every if word == "open"][::direction]
+    is_there = at < len(files)
+    beyond = [
+        p for p in places if is_there and (p > (at, here) if direction > 0 else p < (at, here))
+    ]
+    wanted = next(((f"{n}", i) for n, i in beyond or places), None)
+    assert next_open(made, f"{at}", here, taken, direction) == wanted
+
+
 def test_progress_counts_what_can_be_decided() -> None:
     found = total_progress(map(progress_in, FILES))
     assert (found.files, found.files_done, found.units, found.units_done, found.risky) == (

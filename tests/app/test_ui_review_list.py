@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -89,6 +90,20 @@ def test_rows_that_are_kept_are_those_that_would_be_made_anew(
         ordered = kept.ordered(state, order)
         assert ordered == in_order(state, order)
         assert kept.rows(ordered, shape) == tree_rows(ordered, shape)
+
+
+@given(states=STATES, order=st.sampled_from(FILE_ORDERS), closed=st.sampled_from(["", "a/"]))
+def test_rows_that_were_made_beforehand_are_those_of_their_files_alone(
+    states: list[list[FileChange]], order: str, closed: str
+) -> None:
+    kept, shape = KeptRows(), Shape(order, frozenset((closed,)))
+    for state in states:
+        asyncio.run(kept.get_ready(state, shape))
+        for wanted in (state, state[1:], state):
+            ordered = kept.ordered(wanted, order)
+            assert kept.rows(ordered, shape) == tree_rows(ordered, shape)
+            other = Shape(order, frozenset(("b/",)))
+            assert kept.rows(ordered, other) == tree_rows(ordered, other)
 
 
 @given(state=st.lists(CHANGE, min_size=1, max_size=8, unique_by=lambda file: file.path))
