@@ -25,7 +25,7 @@ from app.services.sandbox_logs import Captured
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Coroutine, Iterator
+    from collections.abc import Coroutine, Generator
 
     from app.cli.output import Output
     from app.services.sandbox import SandboxReport, SandboxRequest
@@ -63,7 +63,7 @@ async def _interruptible(work: Coroutine[object, object, int]) -> int:
 
 
 @contextmanager
-def _stopped(task: asyncio.Future[int]) -> Iterator[list[int]]:
+def _stopped(task: asyncio.Future[int]) -> Generator[list[int]]:
     """Cancel a task by signals, and when nobody reads what is said; yield the numbers that did."""
     loop = asyncio.get_running_loop()
     reasons: list[int] = []

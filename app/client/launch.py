@@ -23,7 +23,7 @@ from vm import steps
 from vm.egress.proxy import VARIABLES as PROXIES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Generator, Sequence
 
 KEPT_VARIABLES: Final = (
     "HOME",
@@ -116,7 +116,7 @@ def spawn_keeper(folder: Path, lock: int, arguments: Sequence[str] = ()) -> None
 
 
 @contextmanager
-def _handed_over(folder: Path) -> Iterator[tuple[int, ...]]:
+def _handed_over(folder: Path) -> Generator[tuple[int, ...]]:
     """Hold the variables that the session's broker looks for, in a memory file, if it has one."""
     names = _variables(folder)
     held = () if names is None else (hand_over(os.environ, names),)

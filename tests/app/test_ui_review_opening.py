@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 from textual.css.stylesheet import Stylesheet
 from textual.widgets import Input
@@ -14,7 +14,7 @@ from tests.doubles.reviews import open_review
 from tests.doubles.scenes import sessions, workstation
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     import pytest
     from textual.pilot import Pilot
@@ -74,11 +74,11 @@ async def test_its_parts_are_styled_for_the_width_from_the_start(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     styled: list[str | None] = []
-    apply = Stylesheet.apply
+    apply: Callable[..., None] = cast("Any", Stylesheet).apply
 
     def noted(self: Stylesheet, node: object, **rest: object) -> None:
         styled.append(getattr(node, "id", None))
-        apply(self, node, **rest)  # type: ignore[arg-type]  # passed on as it came
+        apply(self, node, **rest)
 
     monkeypatch.setattr(Stylesheet, "apply", noted)
     app = workstation_of(many_files(3))
