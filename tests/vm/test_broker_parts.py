@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import copy
 import gzip
+import html
 import itertools
 import json
 import os
@@ -53,7 +54,7 @@ def cut(data: bytes, places: list[int]) -> list[bytes]:
 
 
 @given(
-    VISIBLE, st.lists(st.integers(0, 8) | st.binary(max_size=12), max_size=8),
+    VISIBLE, st.lists(st.integers(0, 14) | st.binary(max_size=12), max_size=8),
     st.lists(st.integers(0, 10_000), max_size=12),
 )  # fmt: skip
 def test_no_form_of_a_key_passes_any_border(
@@ -64,6 +65,9 @@ def test_no_form_of_a_key_passes_any_border(
         raw, base64.b64encode(raw), base64.b64encode(b"a" + raw), base64.b64encode(b"ab" + raw),
         base64.urlsafe_b64encode(raw), quote(value, safe="").encode(),
         quote(value, safe="").lower().encode(), raw.hex().encode(), raw.replace(b"/", b"\\/"),
+        json.dumps(value).encode(), html.escape(value).encode(), value.encode("utf-16"),
+        value.encode("utf-32-be"), b"".join(b"\\u%04X" % byte for byte in raw),
+        b"".join(b"%%%02X" % byte for byte in raw),
     ]  # fmt: skip
     data = b"".join(ways[part] if isinstance(part, int) else part for part in text)
     forms = scrub.forms(raw)

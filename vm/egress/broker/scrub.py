@@ -8,8 +8,10 @@ Pure.
 from __future__ import annotations
 
 import base64
+import html
+import json
 from typing import TYPE_CHECKING, Final
-from urllib.parse import quote, quote_from_bytes
+from urllib.parse import quote
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -19,15 +21,35 @@ _MASKS: Final = (b"*", b" ")
 
 
 def forms(value: bytes) -> frozenset[bytes]:
-    """Return how a value may stand in an answer, in lower case.
+    """Return how a value (UTF-8) may stand in an answer, in lower case.
 
-    As it is, with percent signs, with JSON's escapes, in hexadecimal and in base64 of either
-    alphabet at each of the three places that it can have in a longer text.
+    As it is, with percent signs, with the escapes of JSON and HTML, in UTF-16 and UTF-32, in
+    hexadecimal and in base64 of either alphabet at each of the three places that it can have in a
+    longer text.
     """
-    plain = {value, value.replace(b"/", b"\\/"), value.hex().encode()}
-    percent = {quote_from_bytes(value, safe="").encode(), quote(value, safe="/").encode()}
+    text = value.decode()
+    percent = {
+        quote(text, safe=""),
+        quote(text, safe="/"),
+        "".join(f"%{byte:02x}" for byte in value),
+    }
+    written = {*_json(text), *percent, html.escape(text), html.escape(text, quote=False)}
+    plain = {value, value.hex().encode(), *(form.encode() for form in written)}
+    # without its last zeros, either order of bytes holds it
+    wide = {text.encode("utf-16-le")[:-1], text.encode("utf-32-le")[:-3]}
     coded = {form for shift in range(3) for form in _base64(value, shift)}
-    return frozenset(form.lower() for form in plain | percent | coded)
+    return frozenset(form.lower() for form in plain | wide | coded)
+
+
+def _json(text: str) -> Iterable[str]:
+    """Return what common writers make of a text in JSON: some escape `/`, or what HTML minds."""
+    escaped = json.dumps(text)[1:-1]
+    yield escaped
+    yield escaped.replace("/", "\\/")
+    for sign in "&<>":
+        escaped = escaped.replace(sign, f"\\u{ord(sign):04x}")
+    yield escaped
+    yield "".join(f"\\u{ord(sign):04x}" for sign in text)
 
 
 def _base64(value: bytes, shift: int) -> Iterable[bytes]:
