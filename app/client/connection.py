@@ -17,8 +17,8 @@ from app.paths import check_sockets_private
 from app.processes import lock_held
 from app.protocol import PROTOCOL, SUBSYSTEM, Event
 from app.records import KEEPER_LOCK
-from app.rpc import Incoming, Lines, call_line
-from app.rpc_parts import MAX_VALUE, PIECE, WHOLE, Parted, Put, Wanted, too_long
+from app.rpc import Incoming, Lines, call_line, notice_line
+from app.rpc_parts import MAX_VALUE, PIECE, WHOLE, LetGo, Parted, Put, Wanted, too_long
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -101,6 +101,8 @@ class Connection:
         self._waiting: dict[int, asyncio.Future[Incoming]] = {}
         self._events: asyncio.Queue[Event | None] = asyncio.Queue(MAX_EVENTS)
         self._writer: asyncssh.SSHWriter[bytes] | None = None
+        self._putting = asyncio.Lock()
+        """Long parameters go one after the other: two would take each other's room."""
         self._listening: asyncio.Task[None] | None = None
         self._closed = False
 
@@ -185,21 +187,36 @@ class Connection:
             raise too_long(len(body))
         self._number += 1
         number = self._number
-        for at in range(0, len(body), PIECE):
-            await self._exchange("put", Put(number, body[at : at + PIECE]))
+        async with self._putting:
+            try:
+                for at in range(0, len(body), PIECE):
+                    await self._exchange("put", Put(number, body[at : at + PIECE]))
+            except BaseException:  # broken off: nobody will name it
+                self._let_go(LetGo(number))
+                raise
         return Parted(number, len(body))
+
+    def _let_go(self, named: LetGo) -> None:
+        """Have the keeper forget what crossed in part."""
+        if self._writer is not None and not self._closed:
+            with contextlib.suppress(OSError, asyncssh.Error):  # then it hung up, and forgets all
+                self._writer.write(notice_line("let_go", named))
 
     async def _fetch(self, parted: Parted) -> msgspec.Raw:
         """Return a long result."""
         if parted.size > MAX_VALUE:
             raise too_long(parted.size)
         found = bytearray()
-        while len(found) < parted.size:
-            answer = await self._exchange("piece", Wanted(parted.id, len(found)))
-            piece = msgspec.json.decode(answer.result, type=bytes)
-            if not piece:
-                raise AppError("protocol", "The keeper's answer has a piece that is empty.")
-            found += piece
+        try:
+            while len(found) < parted.size:
+                answer = await self._exchange("piece", Wanted(parted.id, len(found)))
+                piece = msgspec.json.decode(answer.result, type=bytes)
+                if not piece:
+                    raise AppError("protocol", "The keeper's answer has a piece that is empty.")
+                found += piece
+        except BaseException:  # broken off: nobody will fetch the rest
+            self._let_go(LetGo(parted.id, result=True))
+            raise
         return msgspec.Raw(bytes(found))
 
     async def _exchange(

@@ -12,7 +12,7 @@ from app.errors import AppError
 from app.keeper.threads import end_tasks
 from app.protocol import PROTOCOL
 from app.rpc import Lines, Request, error_line, notice_line, parted_line, result_line
-from app.rpc_parts import WHOLE, Put, Shelf, Wanted
+from app.rpc_parts import WHOLE, LetGo, Put, Shelf, Wanted
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Coroutine
@@ -123,6 +123,9 @@ class _Conversation:
     async def _do(self, request: Request) -> object:
         if request.method == "put":
             self._shelf.put(msgspec.json.decode(request.params, type=Put))
+            return {}
+        if request.method == "let_go":
+            self._shelf.let_go(msgspec.json.decode(request.params, type=LetGo))
             return {}
         if request.method == "piece":
             return self._shelf.piece(msgspec.json.decode(request.params, type=Wanted))

@@ -11,10 +11,12 @@ import pytest
 from app.client import programs
 from app.client.connection import Connection, connect, new_host_key, open_subsystem
 from app.errors import AppError
+from app.keeper import subsystem
 from app.keeper.control import ControlServer
 from app.keeper.guest_program import HOME
 from app.programs import Program
 from app.protocol import Event, SessionInfo
+from app.rpc_parts import PIECE, LetGo, Put, Shelf, Wanted
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -44,6 +46,8 @@ class FakeKeeper:
             raise AppError("busy", "Not now.", "Wait")
         if method == "hang":
             await asyncio.Event().wait()
+        if method == "long":
+            return "x" * (20 * PIECE)
         return {"did": method}
 
     async def events(self) -> AsyncIterator[Event]:
@@ -111,6 +115,48 @@ async def test_a_call_that_hangs_holds_no_other(client: Connection) -> None:
     with pytest.raises(AppError, match="did not answer 'hang'"):
         await client.call("hang", {}, timeout_s=0.05)
     assert await client.ask("info", {}, dict[str, str]) == {"did": "info"}
+
+
+class WatchedShelf(Shelf):
+    """The keeper's long values, and when a client begins and breaks off."""
+
+    begun = asyncio.Event()
+    let: asyncio.Queue[LetGo] = asyncio.Queue()
+
+    def put(self, piece: Put) -> None:
+        super().put(piece)
+        self.begun.set()
+
+    def piece(self, wanted: Wanted) -> bytes:
+        self.begun.set()
+        return super().piece(wanted)
+
+    def let_go(self, named: LetGo) -> None:
+        super().let_go(named)
+        self.let.put_nowait(named)
+
+
+@pytest.mark.parametrize("method", ["long", "info"])
+async def test_a_long_value_that_is_broken_off_is_let_go(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str
+) -> None:
+    monkeypatch.setattr(subsystem, "Shelf", WatchedShelf)
+    monkeypatch.setattr(WatchedShelf, "begun", asyncio.Event())
+    monkeypatch.setattr(WatchedShelf, "let", asyncio.Queue[LetGo]())
+    bench = Bench(tmp_path)
+    bench.server.start()
+    client = await Connection.open(tmp_path, lambda: tmp_path, bench.public)
+    long = "x" * (20 * PIECE)
+    params = {} if method == "long" else {"a": long}
+    async with asyncio.timeout(60):
+        call = asyncio.create_task(client.call(method, params))
+        await WatchedShelf.begun.wait()
+        call.cancel()
+        named = await WatchedShelf.let.get()
+        assert named.result == (method == "long")
+        assert await client.ask("echo", {"a": long}, dict[str, str]) == {"did": "echo"}
+    await client.close()
+    await bench.server.close()
 
 
 async def test_events_arrive_after_subscribing(bench: Bench, client: Connection) -> None:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.errors import AppError
-from app.rpc_parts import MAX_KEPT, MAX_VALUE, PIECE, Parted, Put, Shelf, Wanted
+from app.rpc_parts import MAX_GONE, MAX_KEPT, MAX_VALUE, PIECE, LetGo, Parted, Put, Shelf, Wanted
 
 
 @given(st.integers(1, 3 * PIECE), st.binary(min_size=1, max_size=7))
@@ -36,16 +36,57 @@ def test_a_parameter_is_what_was_put_and_only_once(pieces: list[bytes]) -> None:
 
 def test_neither_side_holds_more_than_the_limit() -> None:
     shelf = Shelf()
-    most = bytes(MAX_VALUE // 2)
-    shelf.put(Put(1, most))
-    shelf.put(Put(2, most))
-    with pytest.raises(AppError) as caught:
-        shelf.put(Put(3, b"x"))
+    shelf.put(Put(1, bytes(MAX_VALUE)))
+    with pytest.raises(AppError, match=f"{MAX_VALUE + 1} bytes is over the limit") as caught:
+        shelf.put(Put(1, b"x"))
     assert caught.value.code == "too-large"
     with pytest.raises(AppError):
-        shelf.take(Parted(1, len(most)))  # all of it was let go
+        shelf.take(Parted(1, MAX_VALUE))  # it was let go
     with pytest.raises(AppError, match="over the limit"):
         shelf.keep(bytes(MAX_VALUE + 1))
+
+
+def test_what_was_broken_off_stands_in_no_others_way() -> None:
+    shelf = Shelf()
+    half = bytes(MAX_VALUE // 2)
+    for number in range(MAX_GONE + 9):
+        shelf.put(Put(number, half))
+    last = MAX_GONE + 8
+    shelf.put(Put(last, half))
+    assert shelf.take(Parted(last, MAX_VALUE)) == bytes(MAX_VALUE)
+    for going_on in (
+        lambda: shelf.put(Put(last - 1, b"x")),
+        lambda: shelf.take(Parted(last - 1, len(half) + 1)),
+    ):
+        with pytest.raises(AppError, match="others of this client took its room") as caught:
+            going_on()
+        assert caught.value.code == "busy"
+
+
+def test_the_one_that_is_being_put_stays_and_the_idle_one_goes() -> None:
+    shelf = Shelf()
+    third = bytes(MAX_VALUE // 3)
+    shelf.put(Put(1, third))
+    shelf.put(Put(2, third))
+    shelf.put(Put(1, third))
+    shelf.put(Put(3, third))  # of the three, nothing came for the second one for longest
+    assert shelf.take(Parted(1, 2 * len(third))) == third + third
+    assert shelf.take(Parted(3, len(third))) == third
+    with pytest.raises(AppError, match="took its room"):
+        shelf.take(Parted(2, len(third)))
+
+
+def test_what_a_client_lets_go_is_forgotten() -> None:
+    shelf = Shelf()
+    shelf.put(Put(1, b"abc"))
+    kept = shelf.keep(b"abc")
+    shelf.let_go(LetGo(1))
+    shelf.let_go(LetGo(kept.id, result=True))
+    shelf.let_go(LetGo(99))
+    with pytest.raises(AppError, match=" 0 were put"):
+        shelf.take(Parted(1, 3))
+    with pytest.raises(AppError, match="no piece"):
+        shelf.piece(Wanted(kept.id, 0))
 
 
 def test_only_a_few_results_wait() -> None:
