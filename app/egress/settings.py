@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 from app.config_checks import choice, mapping, number, texts
 from vm.egress.profiles import DEFAULT, NAMES, ProfileName, load, tightest
+from vm.egress.questions import MAX_TIMEOUT_S
 from vm.egress.rules import BadRule, Rule, parse_rule
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ Authorities = Literal["host", "guest"]
 
 AUTHORITIES: Final = ("host", "guest")
 UNLISTED: Final = ("ask", "deny")
-WAIT: Final = (5, 600)
+WAIT: Final = (5, int(MAX_TIMEOUT_S))
 """Least and most seconds that a connection waits for an answer."""
 
 KEY: Final[Key] = ("egress",)

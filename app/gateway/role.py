@@ -1,9 +1,8 @@
-"""The gateway's process: `_role gateway LINK NAMES CONTROL [SECONDS]`, numbers of open descriptors.
+"""The gateway's process: `_role gateway LINK NAMES CONTROL`, numbers of open descriptors.
 
 LINK is connected to the machine's network socket, NAMES the session's file of names, open to be
-read and appended to, CONTROL one end of a socket pair to the keeper. SECONDS is how long a question
-waits. It ends with its link, or with its keeper, and has nothing else of the session: no folder, no
-key, no other machine.
+read and appended to, CONTROL one end of a socket pair to the keeper. It ends with its link, or with
+its keeper, and has nothing else of the session: no folder, no key, no other machine.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from vm.egress.gateway import Gateway
 from vm.egress.judging import PolicyJudge
 from vm.egress.kinds import Limits
 from vm.egress.link import StreamLink
-from vm.egress.questions import TIMEOUT_S
+from vm.egress.questions import MAX_TIMEOUT_S
 from vm.egress.table import NameTable
 
 if TYPE_CHECKING:
@@ -45,10 +44,9 @@ SLACK_S: Final = 5.0
 
 def run(arguments: Sequence[str]) -> int:
     """Serve one link; returns when it, or the keeper, is gone."""
-    link, names, control = (int(argument) for argument in arguments[:3])
-    seconds = float(arguments[3]) if len(arguments) > 3 else TIMEOUT_S
+    link, names, control = (int(argument) for argument in arguments)
     _bounds()
-    asyncio.run(_serve(link, names, control, seconds))
+    asyncio.run(_serve(link, names, control))
     return 0
 
 
@@ -60,13 +58,13 @@ def _bounds() -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
-async def _serve(link: int, names: int, control: int, seconds: float) -> None:
+async def _serve(link: int, names: int, control: int) -> None:
     reader, writer = await asyncio.open_connection(
         sock=socket.socket(fileno=control), limit=wire.MAX_LINE
     )
     first = await reader.readline()
     if first:
-        served = Served(socket.socket(fileno=link), names, writer, wire.order(first), seconds)
+        served = Served(socket.socket(fileno=link), names, writer, wire.order(first))
         await served.until_over(reader)
     writer.close()
     with contextlib.suppress(ConnectionError, TimeoutError):  # a keeper that is gone hears nothing
@@ -83,19 +81,18 @@ class Served:
         names: int,
         keeper: asyncio.StreamWriter,
         first: wire.InForce,
-        seconds: float,
     ) -> None:
         self._keeper = keeper
         self._names = names
         self._lost = 0
         self._resolver = SystemResolver()
-        self._judge = PolicyJudge(first.policy, self._asks, seconds)
+        self._judge = PolicyJudge(first.policy, self._asks, first.timeout_s)
         self._gateway = Gateway(
             self._judge,
             self._dialer(first),
             self._happened,
             NameTable(wire.rows(_content(names)), self._named),
-            Limits(ask_s=seconds + SLACK_S),
+            Limits(ask_s=MAX_TIMEOUT_S + SLACK_S),
         )
         self._link = StreamLink(link, asyncio.get_running_loop())
         self._gateway.attach(self._link)
@@ -121,7 +118,8 @@ class Served:
 
     async def _obey(self, reader: asyncio.StreamReader) -> None:
         while raw := await reader.readline():
-            self._judge.change(wire.order(raw).policy)
+            order = wire.order(raw)
+            self._judge.change(order.policy, order.timeout_s)
             self._keeper.write(wire.line(wire.Holds()))
 
     def _named(self, name: str, address: str) -> None:

@@ -9,7 +9,7 @@ import msgspec
 from vm.egress.kinds import Entry  # noqa: TC001 - msgspec reads the annotations
 from vm.egress.policy import Policy  # noqa: TC001 - msgspec reads the annotations
 from vm.egress.proxy import Proxies
-from vm.egress.questions import Question  # noqa: TC001 - msgspec reads the annotations
+from vm.egress.questions import TIMEOUT_S, Question
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -22,6 +22,8 @@ class InForce(msgspec.Struct, tag="policy", frozen=True):
     """To the gateway: what holds from now on."""
 
     policy: Policy
+    timeout_s: float = TIMEOUT_S
+    """How long a question waits for its answer, those that are open included."""
     proxies: Proxies = Proxies()
     """This host's way out, credentials included. Only the first message's counts, as of `door`."""
     door: str = ""

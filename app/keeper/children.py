@@ -17,7 +17,7 @@ END_S: Final = 5.0
 
 
 async def start_child(
-    argv: Sequence[str], descriptors: Sequence[int], *words: str
+    argv: Sequence[str], descriptors: Sequence[int]
 ) -> asyncio.subprocess.Process:
     """Start a helper; it hears the numbers of its descriptors first. Raises OSError.
 
@@ -26,7 +26,6 @@ async def start_child(
     return await asyncio.create_subprocess_exec(
         *argv,
         *map(str, descriptors),
-        *words,
         stdin=asyncio.subprocess.DEVNULL,
         pass_fds=descriptors,
         cwd="/",

@@ -89,12 +89,14 @@ class GatewayKeeper:
             await asyncio.wait({task}, timeout=END_S)
         await end_tasks([task])
 
-    async def change(self, policy: Policy) -> None:
+    async def change(self, policy: Policy, timeout_s: float) -> None:
         """Put another policy in force; what waits for an answer is decided again.
+
+        Questions wait `timeout_s` from now on.
 
         Returns when it holds. One that is starting, or that dies meanwhile, begins with it.
         """
-        self.policy = policy
+        self.policy, self._timeout_s = policy, timeout_s
         if self._writer is None:
             return
         self._send(self._writer)
@@ -103,7 +105,7 @@ class GatewayKeeper:
                 await self._settled.wait()
 
     def _in_force(self) -> wire.InForce:
-        return wire.InForce(self.policy, self._proxies, self._door)
+        return wire.InForce(self.policy, self._timeout_s, self._proxies, self._door)
 
     def _send(self, writer: asyncio.StreamWriter) -> None:
         self._due += 1
@@ -152,7 +154,7 @@ class GatewayKeeper:
 
     async def _spawn(self, link: int, names: int, control: int) -> None:
         numbers = (link, names, control)
-        self.process = await start_child(self._argv, numbers, str(self._timeout_s))
+        self.process = await start_child(self._argv, numbers)
 
     async def _listen(self, ours: socket.socket) -> None:
         reader, writer = await asyncio.open_connection(sock=ours, limit=wire.MAX_LINE)

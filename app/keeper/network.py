@@ -124,7 +124,7 @@ class GuestNetwork:
         async with self._changing:
             if self._composed is not None and self._gateway is not None:
                 self.broker.asking(self._asks(self._composed))
-                await self._gateway.change(self._policy(self._composed))
+                await self._gateway.change(self._policy(self._composed), self._composed.wait)
 
     async def take_up(self, link: Path) -> None:
         """Start unless it runs already; rules that cannot be read let nothing through."""
@@ -232,7 +232,7 @@ class GuestNetwork:
         if not self.on or self._gateway is None:
             return
         self._composed = await self._compose()
-        await self._gateway.change(self._policy(self._composed))
+        await self._gateway.change(self._policy(self._composed), self._composed.wait)
         self._notice("")
 
     async def _compose(self) -> Composed:

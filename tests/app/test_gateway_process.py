@@ -162,7 +162,7 @@ async def test_a_question_reaches_the_keeper_and_its_answer_the_guest(tmp_path: 
         (asked,) = here.questions
         assert (asked.host, asked.ports, asked.waiting) == ("a.dev.example", (443,), 1)
         rule = rule_of(choice(asked, "deny", wide=False), 0.0)
-        await here.keeper.change(replace(POLICY, session=(rule,)))
+        await here.keeper.change(replace(POLICY, session=(rule,)), WAIT_S)
         reset = await frame(card)
         assert reset[47] == 0x14
         await here.until(lambda: any(entry.kind == "open" for entry in here.log))
@@ -170,6 +170,21 @@ async def test_a_question_reaches_the_keeper_and_its_answer_the_guest(tmp_path: 
         (entry,) = (entry for entry in here.log if entry.kind == "open")
         assert (entry.verdict, entry.level, entry.rule) == ("deny", "session", "a.dev.example")
         assert await look_up(card, "a.dev.example") == "3"
+        card.close()
+
+
+async def test_a_shorter_wait_ends_what_waits_already(tmp_path: Path) -> None:
+    async with machine(tmp_path) as here:
+        card = await here.card()
+        await look_up(card, "a.dev.example")
+        await send(card, tcp_frame())
+        await here.until(lambda: here.questions)
+        await here.keeper.change(POLICY, 3600.0)
+        await here.until(lambda: here.questions[0].ends > here.questions[0].first_seen + 3599)
+        await here.keeper.change(POLICY, 0.05)
+        assert (await frame(card))[47] == 0x14
+        await here.until(lambda: not here.questions)
+        await here.until(lambda: any(entry.code == "no-answer" for entry in here.log))
         card.close()
 
 
@@ -208,4 +223,5 @@ def test_lines_that_are_none_of_ours_are_refused(raw: bytes) -> None:
 
 
 def test_a_policy_goes_over_the_wire_unchanged() -> None:
-    assert wire.order(wire.line(wire.InForce(POLICY))).policy == POLICY
+    order = wire.InForce(POLICY, 7.5)
+    assert wire.order(wire.line(order)) == order

@@ -26,6 +26,7 @@ from app.services.egress_rules import offered
 from tests.app.test_gateway_process import WAIT_S, frame, look_up, send
 from tests.vm.test_egress_gateway import tcp_frame
 from vm.egress.ledger import NAME, read_entries
+from vm.egress.questions import TIMEOUT_S
 from vm.egress.rules import parse_rule
 
 if TYPE_CHECKING:
@@ -210,6 +211,23 @@ async def test_an_edit_by_hand_holds_at_once_and_a_mistake_in_it_changes_nothing
         assert await flags(card) == RESET
         assert not read_state(here.folder).notices
         assert await look_up(card, "spy.example") == "3"
+        card.close()
+
+
+async def test_how_long_a_question_waits_is_live_too(tmp_path: Path) -> None:
+    async with bench_of(tmp_path) as here:
+        card = await here.started()
+        await here.asked(card)
+        first = here.session.info().asks[0].ends
+
+        def longer() -> float:
+            return here.session.info().asks[0].ends - first
+
+        config = here.paths.config / "config.yaml"
+        config.write_text("egress: {wait: 600}\n")
+        await here.until(lambda: longer() == pytest.approx(600 - TIMEOUT_S))
+        config.write_text("egress: {wait: 300}\n")
+        await here.until(lambda: longer() == pytest.approx(300 - TIMEOUT_S))
         card.close()
 
 

@@ -79,6 +79,21 @@ async def test_nobody_answers() -> None:
     desk.judge.close()
 
 
+async def test_another_wait_is_for_what_waits_already_too() -> None:
+    desk = Desk(timeout_s=3600.0)
+    held = desk.hold(1)
+    await asyncio.sleep(0)
+    (before,) = desk.judge.questions()
+    desk.judge.change(STANDARD, 7200.0)
+    (longer,) = desk.judge.questions()
+    assert longer.ends - before.ends == pytest.approx(3600.0)
+    desk.judge.change(STANDARD)
+    assert desk.judge.questions() == (longer,)
+    desk.judge.change(STANDARD, 0.05)
+    assert (await asyncio.wait_for(held, WAIT_S)).code == "no-answer"
+    desk.judge.close()
+
+
 async def test_a_client_that_gave_up_leaves_its_question_for_the_next_try() -> None:
     desk = Desk()
     held = desk.hold(1)

@@ -85,9 +85,14 @@ class PolicyJudge:
         """Return the open questions, the one that was asked first in front."""
         return self._questions.open()
 
-    def change(self, policy: Policy) -> None:
-        """Put another policy in force, and let go on what it decides about."""
+    def change(self, policy: Policy, timeout_s: float | None = None) -> None:
+        """Put another policy in force, and let go on what it decides about.
+
+        With `timeout_s` questions wait so long from now on, open ones included.
+        """
         self.policy = policy
+        if timeout_s is not None:
+            self._questions.retime(timeout_s)
         self._release(self._questions.settle(self.decide, time.time()))
         self._tell()
 

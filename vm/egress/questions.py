@@ -28,6 +28,9 @@ Scope = Literal["once", "session", "project", "always"]
 TIMEOUT_S: Final = 60.0
 """How long a connection waits at most, unless the user's configuration says otherwise."""
 
+MAX_TIMEOUT_S: Final = 600.0
+"""The longest that a configuration may say."""
+
 ONCE_S: Final = 60.0
 """How long `once` holds: long enough for a client that tries again."""
 
@@ -113,6 +116,11 @@ class Questions:
         self._timeout = timeout_s
         self._held: dict[int, _Held] = {}
         self._open: dict[str, Question] = {}
+
+    def retime(self, timeout_s: float) -> None:
+        """Have everything wait so long, what waits already included."""
+        more, self._timeout = timeout_s - self._timeout, timeout_s
+        self._open = {host: replace(one, ends=one.ends + more) for host, one in self._open.items()}
 
     def hold(self, flow: int, request: Request, reason: str, now: float) -> bool:
         """Let a connection wait for an answer; False when there are too many, then it is refused.
