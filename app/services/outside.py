@@ -2,9 +2,10 @@
 
 What an agent wrote is opened by nobody unless the user says so: a program that reads hostile bytes
 may have faults. The files lie in a folder that only the user can enter, cannot be executed, and go
-when the workstation ends. Which program a desktop takes is decided by a file's name, and some kinds
-of files are run by theirs (`.desktop`, `.exe`, `.jar`), executable or not. So a desktop gets names
-that end as the contents ask for, and only contents that are looked at.
+when the workstation ends, or at the next start if it was killed. Which program a desktop takes is
+decided by a file's name, and some kinds of files are run by theirs (`.desktop`, `.exe`, `.jar`),
+executable or not. So a desktop gets names that end as the contents ask for, and only contents that
+are looked at.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from app.errors import AppError
+from app.services.owned_folders import OwnedFolder, sweep
 from snapshot.content_kind import kind_of
 from snapshot.lines import BINARY_WINDOW, is_binary
 
@@ -26,6 +28,9 @@ if TYPE_CHECKING:
 
 SIDES: Final = ("snapshot", "agent")
 """What the two sides are called, in file names too."""
+
+FOLDERS: Final = "cloche-sides-"
+"""How the names of these folders begin in the temporary directory."""
 
 MAX_NAME: Final = 80
 """Characters of a path that become part of a name; the end of it, with its extension."""
@@ -62,7 +67,12 @@ class Outside:
 
     def __init__(self, command: Sequence[str] = ()) -> None:
         self._command = tuple(command)
-        self._folder: Path | None = None
+        self._folder: OwnedFolder | None = None
+
+    @staticmethod
+    def sweep() -> None:
+        """Remove the folders of workstations that were killed."""
+        sweep(FOLDERS)
 
     @property
     def program(self) -> str:
@@ -91,8 +101,8 @@ class Outside:
     def _place(self) -> Path:
         """Return a new folder, so that no name meets one that is there."""
         if self._folder is None:
-            self._folder = Path(tempfile.mkdtemp(prefix="cloche-sides-"))
-        return Path(tempfile.mkdtemp(dir=self._folder))
+            self._folder = OwnedFolder(FOLDERS)
+        return Path(tempfile.mkdtemp(dir=self._folder.path))
 
     def open(self, files: Sequence[Path]) -> None:
         """Open files: with the user's command at once, else one after the other.
@@ -131,7 +141,7 @@ class Outside:
     def close(self) -> None:
         """Remove the files; programs that show them go on."""
         if self._folder is not None:
-            shutil.rmtree(self._folder, ignore_errors=True)
+            self._folder.close()
             self._folder = None
 
 

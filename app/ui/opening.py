@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from typing import TYPE_CHECKING
 
 from app.config import load_config
@@ -41,6 +42,8 @@ def run_workstation(workspace: Path, *, paths: Paths | None = None) -> int:
     found = paths or Paths.from_environment()
     palette = chosen_palette(os.environ.get("CLOCHE_THEME", ""))
     ui = load_config(found.config).ui
+    outside = Outside(ui.open_with)
+    threading.Thread(target=outside.sweep, name="sweep", daemon=True).start()
     app = ClocheApp(
         workspace.resolve(),
         LocalFleet(found),
@@ -52,7 +55,7 @@ def run_workstation(workspace: Path, *, paths: Paths | None = None) -> int:
         bell=ui.bell,
         prefix=ui.prefix,
         direct_keys=ui.direct_keys,
-        outside=Outside(ui.open_with),
+        outside=outside,
         keys=ui.keys,
     )
     return run_app(app)
