@@ -16,13 +16,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from app.client import checks
+from app.client.copying import CopyLimits
 from app.client.sandboxes import SandboxSpec
 from app.errors import AppError
 from app.files import write_atomic
 from app.paths import private_folder
 from app.programs import Program
 from app.services.install_output import InstallOutput
-from app.services.sandbox import CopyPair, SandboxRequest, Streams, run_sandbox
+from app.services.sandbox import CopyFailed, CopyPair, SandboxRequest, Streams, run_sandbox
 from vm.image import added, build, store
 from vm.image.recipes import RECIPES
 from vm.install import PROGRAMS
@@ -93,11 +94,12 @@ def sweep(folder: Path) -> None:
 
 async def _install(paths: Paths, recipe: Recipe, archive: Path, progress: Progress) -> None:
     argv = ("sh", "-c", SCRIPT.format(command=recipe.command))
+    limits = CopyLimits(entries=1, size=added.MAX_ARCHIVE)
     request = SandboxRequest(
         Program(argv, root=True, env=VARIABLES),
         SandboxSpec(argv, image=recipe.below),
         timeout_s=TIMEOUT_S,
-        copy_out=(CopyPair(ARCHIVE.encode(), archive),),
+        copy_out=(CopyPair(ARCHIVE.encode(), archive, limits=limits),),
     )
     said = InstallOutput()
 
@@ -113,7 +115,14 @@ async def _install(paths: Paths, recipe: Recipe, archive: Path, progress: Progre
         log = await asyncio.to_thread(_keep, paths, recipe, said)
         raise AppError("failed", _reason(recipe, report, said), _hint(report, log))
     for failed in report.copies_failed:
-        raise AppError(failed.code, failed.message, failed.hint)
+        raise _not_taken(recipe, failed)
+
+
+def _not_taken(recipe: Recipe, failed: CopyFailed) -> AppError:
+    if failed.code != "too-large":
+        return AppError(failed.code, failed.message, failed.hint)
+    text = f"What installing {recipe.name} made is too large: {failed.message}"
+    return AppError("too-large", text, "Have `install` remove what is only needed to build")
 
 
 def _keep(paths: Paths, recipe: Recipe, said: InstallOutput) -> Path:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, Literal
 import msgspec
 
 from app.client import copying, programs
-from app.client.copying import copy_into, copy_out
+from app.client.copying import LIMITS, CopyLimits, copy_into, copy_out
 from app.client.sandboxes import Sandbox
 from app.errors import EXIT_OURS, EXIT_TIMEOUT, AppError, app_error
 from app.services import sandbox_logs
@@ -55,6 +55,8 @@ class CopyPair:
     host: Path
     folder_meant: bool = False
     """Whether the host's was written with a slash at its end."""
+    limits: CopyLimits = LIMITS
+    """Of a copy out of the guest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,6 +257,7 @@ async def _copy_bounded(box: Sandbox, pair: CopyPair, root: bool) -> CopyReport:
                 root=root,
                 progress=moved,
                 folder_meant=pair.folder_meant,
+                limits=pair.limits,
             )
     except TimeoutError:
         text = f"The guest sent nothing for {STALL_S:.0f} s."

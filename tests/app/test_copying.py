@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from app.cli.copy import guest_side
 from app.client.copying import into, out
 from app.client.copying.out import Place, destination, receive
-from app.client.copying.report import CopyReport
+from app.client.copying.report import CopyLimits, CopyReport
 from app.copy_stream import BROKEN, BrokenFile, pack_length, pack_record, read_chunks, read_record
 from app.errors import AppError
 from vm.errors import GuestProtocol
@@ -181,13 +181,30 @@ async def test_a_full_disk_keeps_nothing(
     assert os.listdir(tmp_path) == []
 
 
-async def test_names_without_end_are_cut_off(
-    place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(out, "MAX_ENTRIES", 10)
-    with pytest.raises(AppError, match="more than 10"):
-        await taken(place, folder(b""), *(folder(b"%d" % number) for number in range(20)), END)
+async def test_names_without_end_are_cut_off(place: Place, tmp_path: Path) -> None:
+    bounded = replace(place, limits=CopyLimits(entries=10))
+    nine = [folder(b"%d" % number) for number in range(9)]
+    with pytest.raises(AppError, match="more entries than 10") as caught:
+        await taken(bounded, folder(b""), *nine, folder(b"9"), END)
+    assert caught.value.code == "too-large"
     assert os.listdir(tmp_path) == []
+    await taken(bounded, folder(b""), *nine, END)
+
+
+@pytest.mark.parametrize("many", [False, True])
+async def test_bytes_without_end_are_cut_off(place: Place, tmp_path: Path, many: bool) -> None:
+    bounded = replace(place, limits=CopyLimits(size=5000))
+
+    def parts(size: int) -> list[bytes]:
+        if not many:
+            return [file(b"", bytes(size)), END]
+        return [folder(b""), file(b"a", bytes(2500)), file(b"b", bytes(size - 2500)), END]
+
+    with pytest.raises(AppError, match="more bytes than 5,000") as caught:
+        await taken(bounded, *parts(5001))
+    assert caught.value.code == "too-large"
+    assert os.listdir(tmp_path) == []
+    assert (await taken(bounded, *parts(5000))).size == 5000
 
 
 @given(st.binary(max_size=300))

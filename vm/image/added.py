@@ -36,6 +36,9 @@ SECONDS: Final = 1800.0
 MAX_BYTES: Final = 8 << 30
 """What all files of the folder may hold together."""
 
+MAX_ARCHIVE: Final = MAX_BYTES + (1 << 30)
+"""Bytes of the tar, whose heads and filling are about 1.5 KiB for each of `Budget.entries`."""
+
 _APPEND: Final = (
     *("-no-progress", "-quiet", "-no-xattrs", "-exit-on-error", "-no-recovery"),
     *("-root-mode", "755", "-force-uid", "0", "-force-gid", "0"),

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from app.client.copying.channel import copy_channel
-from app.client.copying.report import FORBIDDEN, CopyReport, Progress, forbidden
+from app.client.copying.report import FORBIDDEN, LIMITS, CopyLimits, CopyReport, Progress, forbidden
 from app.copy_stream import (
     BrokenFile,
     CopyRequest,
@@ -40,9 +40,6 @@ if TYPE_CHECKING:
 
     from app.client.session import SessionClient
 
-MAX_ENTRIES: Final = 1_000_000
-"""Files and folders of one copy; a guest could go on making up names for ever."""
-
 RESERVE: Final = 256 << 20
 """Bytes of the disk that a copy leaves free, however much the guest has to say."""
 
@@ -60,6 +57,7 @@ class Place:
     path: Path
     folder_meant: bool = False
     """Whether it was written with a slash at its end: then no file takes that name."""
+    limits: CopyLimits = LIMITS
 
 
 async def copy_out(
@@ -70,6 +68,7 @@ async def copy_out(
     root: bool,
     progress: Progress,
     folder_meant: bool = False,
+    limits: CopyLimits = LIMITS,
 ) -> CopyReport:
     """Copy a file or folder of the guest to `target`, or into it where that is a folder.
 
@@ -79,7 +78,8 @@ async def copy_out(
     path = destination(source, target)
     folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        place = Place(folder, os.fsencode(path.name), path, folder_meant and path == target)
+        meant = folder_meant and path == target
+        place = Place(folder, os.fsencode(path.name), path, meant, limits)
         async with copy_channel(client, CopyRequest(to_text(source), root)) as channel:
             return await receive(channel.stdout, place, progress)
     finally:
@@ -118,7 +118,7 @@ def _refused(path: Path, why: str) -> AppError:
 
 async def receive(reader: Reader, place: Place, progress: Progress) -> CopyReport:
     """Take one copy's stream to its end."""
-    report = CopyReport(target=place.path)
+    report = CopyReport(target=place.path, limits=place.limits)
     first = await read_record(reader)
     if first.path:
         raise GuestProtocol("The guest began a copy in its middle.")
@@ -212,9 +212,7 @@ def _take_name(fresh: bytes, place: Place) -> None:
 
 async def _fill(reader: Reader, inside: int, report: CopyReport, progress: Progress) -> None:
     while (record := await read_record(reader)).kind != "z":
-        if report.files + report.folders + report.skipped_count >= MAX_ENTRIES:
-            text = f"The copy has more than {MAX_ENTRIES} entries."
-            raise AppError("too-large", text, "Copy its parts one by one.")
+        report.one_more()
         try:
             await _entry(reader, record, inside, report, progress)
         except (FileNotFoundError, FileExistsError, NotADirectoryError) as error:
@@ -259,6 +257,7 @@ async def _content(
     try:
         unchecked = CHECK_EVERY
         async for chunk in read_chunks(reader):
+            report.grow(len(chunk))
             unchecked += len(chunk)
             if unchecked >= CHECK_EVERY:
                 unchecked = 0
@@ -266,7 +265,6 @@ async def _content(
             view = memoryview(chunk)
             while view:
                 view = view[os.write(file, view) :]
-            report.size += len(chunk)
             progress(report)
         os.fchmod(file, record.mode)
         if sync:
