@@ -218,6 +218,31 @@ async def test_connections_beyond_the_bound_are_refused_with_a_reason() -> None:
     bench.close()
 
 
+async def test_connections_that_are_just_being_made_are_bounded_and_the_next_is_told() -> None:
+    bench = Bench(limits=Limits(half_open=2))
+    assert bench.take(tcp_frame(port=1), tcp_frame(port=2), tcp_frame(port=3)) == []
+    assert (bench.log[-1].code, bench.log[-1].host) == ("half-open", "198.18.0.1")
+    assert bench.gateway.open == 2
+    bench.close()
+
+
+async def test_frames_that_are_not_as_they_must_be_are_told_and_merged() -> None:
+    bench = Bench()
+    fragment = bytearray(TO_HOST.udp(GUEST.ip, 1, 123, b"x"))
+    fragment[20] |= 0x20
+    bad = [b"", tcp_frame()[:20], mended(fragment), GATEWAY.mac + GUEST.mac + b"\x88\xcc" + b"lldp"]
+    codes = ["short-frame", "short-ip", "fragment", "other-protocol"]
+    assert bench.take(*bad) == []
+    assert [(line.kind, line.verdict, line.code) for line in bench.log] == [
+        ("drop", "deny", code) for code in codes
+    ]
+    assert bench.take(*bad * 1000) == []
+    assert len(bench.log) == len(codes) * BURST
+    bench.close()
+    assert sum(line.count for line in bench.log) == len(codes) * 1001
+    assert bench.gateway.counts == Counter(dict.fromkeys(codes, 1001))
+
+
 async def test_questions_beyond_the_bound_are_refused_with_a_reason() -> None:
     bench = Bench(limits=Limits(held=2))
     bench.judge.verdicts["a.example"] = _ask()

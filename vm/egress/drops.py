@@ -28,7 +28,10 @@ DROPS: Final = {
     "gateway-port": "The gateway answers names only.",
     "too-many-connections": "The guest has as many connections as it may.",
     "too-many-questions": "As many connections as may already wait for an answer.",
+    "half-open": "As many connections as may are just being made; the guest tries again.",
 }
+MALFORMED: Final = "A frame was not as it must be."
+"""Why of all codes that a `BadFrame` has."""
 UDP_CODES: Final = {53: "foreign-dns", 67: "dhcp", 80: "quic", 443: "quic", 853: "dot"}
 
 
@@ -60,6 +63,13 @@ class Drops:
 
     def drop(self, code: str, protocol: str, address: str = "", port: int | None = None) -> None:
         """Count one of DROPS, and tell of it."""
+        self._tell(code, DROPS[code], protocol, address, port)
+
+    def malformed(self, code: str) -> None:
+        """Count a frame that is none of those, by the code of its `BadFrame`, and tell of it."""
+        self._tell(code, MALFORMED, "other", "", None)
+
+    def _tell(self, code: str, reason: str, protocol: str, address: str, port: int | None) -> None:
         self.counts[code] += 1
         entry = Entry(
             at=self._wall(),
@@ -69,7 +79,7 @@ class Drops:
             verdict="deny",
             level="absolute",
             code=code,
-            reason=DROPS[code],
+            reason=reason,
             address=address,
             protocol=protocol,
         )

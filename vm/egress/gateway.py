@@ -152,7 +152,7 @@ class Gateway:
             try:
                 stream = self._frame(frame)
             except BadFrame as bad:
-                self.counts[bad.code] += 1
+                self._drops.malformed(bad.code)
                 continue
             if stream is not None:
                 touched[stream] = None
@@ -268,7 +268,7 @@ class Gateway:
         if len(self._streams) + len(self._leaving) >= self._limits.flows:
             self._deny("too-many-connections", address, syn)
         elif self._opening.full(self._limits.half_open):
-            self.counts["half-open"] += 1
+            self._drops.drop("half-open", "tcp", _dotted(address), syn.target_port)
         elif address == GATEWAY.ip and syn.target_port == DNS:
             stream = self._stream(key, address, syn)
             stream.end = Names(
