@@ -254,3 +254,27 @@ def test_links_inside_of_git_are_not_followed(tmp_path: Path) -> None:
     assert not (tree / ".git/refs/heads/evil").exists()
     assert not (tree / ".git/MERGE_MSG").exists()
     works(tree)
+
+
+def test_a_later_snapshot_has_no_secret_of_the_meantime_and_nothing_of_the_earlier_repository(
+    tmp_path: Path,
+) -> None:
+    workspace = repository(tmp_path / "ws", FILES | {".gitignore": ".env\n"})
+    git(workspace, "branch", "gone-later")
+    git(workspace, "tag", "left")
+    before, _ = guest(workspace, tmp_path)
+    assert "gone-later" in git(before, "branch", "--format=%(refname:short)")
+
+    write(workspace, {".env": f"TOKEN={TOKEN}\n", "deploy/id_rsa": TOKEN, "a.txt": "changed\n"})
+    git(workspace, "branch", "-D", "gone-later")
+    git(workspace, "tag", "-d", "left")
+    git(workspace, "config", "remote.origin.url", f"https://{TOKEN}@github.example/a/b")
+    git(workspace, "commit", "-qam", "second")
+    tree, report = guest(workspace, tmp_path)
+
+    assert not holds(tree, TOKEN)
+    assert {b".env", b"deploy/id_rsa"} <= set(report.withheld)
+    assert git(tree, "branch", "--format=%(refname:short)").split() == ["main"]
+    assert git(tree, "tag") == ""
+    assert git(tree, "log", "--format=%s").split() == ["second", "first"]
+    works(tree)
