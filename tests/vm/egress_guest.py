@@ -53,7 +53,20 @@ def make_tap(mac: str, own: str, gateway: str, mtu: int) -> int:
         fcntl.ioctl(control, SIOCSIFNETMASK, mask)
         fcntl.ioctl(control, SIOCSIFFLAGS, struct.pack("16sH22x", NAME, 1))
         add_route(control, gateway)
+    ask_patiently()
     return tap
+
+
+def ask_patiently() -> None:
+    """Have the kernel ask for a hardware address for half a minute before it gives up.
+
+    It asks three times, a second apart (Linux's ip-sysctl), which a busy test machine can miss.
+    """
+    for family in ("ipv4", "ipv6"):
+        path = f"/proc/sys/net/{family}/neigh/{NAME.decode()}/mcast_solicit"
+        if os.path.exists(path):  # a kernel may have no IPv6
+            with open(path, "w", encoding="ascii") as file:
+                file.write("30")
 
 
 def add_ipv6() -> bool:
