@@ -64,7 +64,7 @@ async def _serve(link: int, names: int, control: int) -> None:
     )
     first = await reader.readline()
     if first:
-        served = Served(socket.socket(fileno=link), names, writer, wire.order(first))
+        served = Served(socket.socket(fileno=link), names, writer, wire.beginning(first))
         await served.until_over(reader)
     writer.close()
     with contextlib.suppress(ConnectionError, TimeoutError):  # a keeper that is gone hears nothing
@@ -119,6 +119,9 @@ class Served:
     async def _obey(self, reader: asyncio.StreamReader) -> None:
         while raw := await reader.readline():
             order = wire.order(raw)
+            if isinstance(order, wire.Typed):
+                self._gateway.typed()
+                continue
             self._judge.change(order.policy, order.timeout_s)
             self._keeper.write(wire.line(wire.Holds()))
 

@@ -30,6 +30,10 @@ class InForce(msgspec.Struct, tag="policy", frozen=True):
     """Where the session's credential broker takes connections; empty: there is none."""
 
 
+class Typed(msgspec.Struct, tag="typed", frozen=True):
+    """To the gateway: somebody types into the machine, which may have no time for its network."""
+
+
 class Happened(msgspec.Struct, tag="entry", frozen=True):
     """From the gateway: a line for the log."""
 
@@ -46,14 +50,16 @@ class Holds(msgspec.Struct, tag="holds", frozen=True):
     """From the gateway: one more policy that was sent is in force."""
 
 
+Order = InForce | Typed
 Report = Happened | Waits | Holds
 
 _reports: msgspec.json.Decoder[Report] = msgspec.json.Decoder(Report)
-_orders: msgspec.json.Decoder[InForce] = msgspec.json.Decoder(InForce)
+_orders: msgspec.json.Decoder[Order] = msgspec.json.Decoder(Order)
+_beginnings: msgspec.json.Decoder[InForce] = msgspec.json.Decoder(InForce)
 _rows: msgspec.json.Decoder[tuple[str, str]] = msgspec.json.Decoder(tuple[str, str])
 
 
-def line(message: InForce | Report) -> bytes:
+def line(message: Order | Report) -> bytes:
     """Return a message as it goes over the wire."""
     return msgspec.json.encode(message) + b"\n"
 
@@ -63,7 +69,12 @@ def report(raw: bytes) -> Report:
     return _reports.decode(raw)
 
 
-def order(raw: bytes) -> InForce:
+def beginning(raw: bytes) -> InForce:
+    """Read what a keeper says first. Raises msgspec.DecodeError, a ValueError."""
+    return _beginnings.decode(raw)
+
+
+def order(raw: bytes) -> Order:
     """Read what a keeper says. Raises msgspec.DecodeError, a ValueError."""
     return _orders.decode(raw)
 

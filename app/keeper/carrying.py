@@ -115,6 +115,8 @@ async def _feed(client: ClientSession, guest: GuestProgram) -> None:
                 continue
             if not data:
                 break
+            if guest.typed is not None:
+                guest.typed()
             stdin.write(data)
             await stdin.drain()
         stdin.write_eof()

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 NAMES: Final = "names.jsonl"
 """The session's file of names and their addresses, in its folder."""
+TYPED_S: Final = 0.5
+"""Least time between two tellings that somebody types, each of which holds four times as long."""
 PAUSE_MAX_S: Final = 5.0
 """Between two starts, at the most."""
 
@@ -68,6 +70,7 @@ class GatewayKeeper:
         self._due = 0
         """How many policies were sent that are not in force yet."""
         self._settled = asyncio.Event()
+        self._typed = 0.0
         self.process: asyncio.subprocess.Process | None = None
         """The child, while there is one."""
 
@@ -103,6 +106,16 @@ class GatewayKeeper:
         with contextlib.suppress(TimeoutError):  # a gateway that hangs lets nothing through either
             async with asyncio.timeout(END_S):
                 await self._settled.wait()
+
+    def typed(self) -> None:
+        """Have the network leave room: somebody types. One that hangs need not know."""
+        now = asyncio.get_running_loop().time()
+        writer = self._writer
+        if writer is None or now < self._typed + TYPED_S:
+            return
+        if not writer.transport.get_write_buffer_size():
+            self._typed = now
+            writer.write(wire.line(wire.Typed()))
 
     def _in_force(self) -> wire.InForce:
         return wire.InForce(self.policy, self._timeout_s, self._proxies, self._door)

@@ -24,7 +24,7 @@ from vm.machine.opening import open_process
 from vm.machine.shells import shell_pid
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     import asyncssh
 
@@ -79,6 +79,8 @@ class GuestProgram:
     process: Process
     group: int
     ssh: asyncssh.SSHClientConnection
+    typed: Callable[[], None] | None = None
+    """Called for each piece of its input, where that comes from a terminal."""
 
     async def signal(self, name: str) -> None:
         """Send a signal (its name without SIG) to the whole process group; unknown ones to none."""
@@ -105,10 +107,12 @@ async def start(
     term: tuple[str, int, int] | None,
     place: Place = HOME,
     shells: Shells | None = None,
+    typed: Callable[[], None] | None = None,
 ) -> GuestProgram:
     """Run a program in the agent's world; with `term` (type, columns, rows) on a terminal.
 
-    Without a terminal one of the connection's `shells` may be ready for it.
+    Without a terminal one of the connection's `shells` may be ready for it. `typed` is called for
+    each piece of input that comes from a terminal.
 
     Raises LinkLost when the guest starts nothing, GuestProtocol when it does not say what,
     BadCommand for what no argument vector can hold.
@@ -131,4 +135,4 @@ async def start(
     except BaseException:
         process.close()
         raise
-    return GuestProgram(process, group, ssh)
+    return GuestProgram(process, group, ssh, typed if term else None)

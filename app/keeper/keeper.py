@@ -94,6 +94,12 @@ class Keeper:
         """Note that somebody types into the agent's terminal."""
         if self.shift is not None:
             self.shift.typed()
+        self.make_room()
+
+    def make_room(self) -> None:
+        """Let the terminal come before the network, where both share an emulated processor."""
+        if self.ledger.state.accelerator == "tcg":
+            self.network.typed()
 
     def links(self) -> Links:
         """Return the links to the running machine. Raises AppError `not-running`."""

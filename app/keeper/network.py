@@ -119,6 +119,11 @@ class GuestNetwork:
         task.add_done_callback(self._attending.discard)
         return task
 
+    def typed(self) -> None:
+        """Somebody types into the machine, which emulates its processors: bytes come after keys."""
+        if self._gateway is not None:
+            self._gateway.typed()
+
     async def _tell_asking(self) -> None:
         """Have gateway and broker ask, or not, as it is now."""
         async with self._changing:

@@ -215,7 +215,13 @@ class KeeperService:
         ssh, shells = await self._keeper.links().shells()
         place = Place(place.cwd, {**self._keeper.world_env, **place.env})
         return await guest_program.start(
-            ssh, argv, root=root, term=term, place=place, shells=shells
+            ssh,
+            argv,
+            root=root,
+            term=term,
+            place=place,
+            shells=shells,
+            typed=self._keeper.make_room,
         )
 
     async def open_files(self, *, root: bool) -> GuestFiles:

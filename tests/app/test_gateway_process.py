@@ -20,6 +20,8 @@ from app.gateway import wire
 from app.keeper.gateway import NAMES, GatewayKeeper
 from app.processes import start_time
 from tests.vm.test_egress_gateway import question, tcp_frame
+from vm.egress.link import BUFFER
+from vm.egress.pace import RATE
 from vm.egress.policy import Policy, Profile
 from vm.egress.questions import Question, choice, rule_of
 from vm.egress.rules import parse_rule
@@ -214,6 +216,23 @@ async def test_a_machine_that_is_away_is_tried_again(tmp_path: Path) -> None:
             card.close()
 
 
+async def test_the_network_leaves_room_for_somebody_who_types(tmp_path: Path) -> None:
+    async with machine(tmp_path) as here:
+        card = await here.card()
+        await look_up(card, "a.dev.example")
+        here.keeper.typed()
+        here.keeper.typed()
+        await here.keeper.change(POLICY, 60.0)  # what was sent before it was heard
+        began = asyncio.get_running_loop().time()
+        for _ in range(100):
+            await send(card, bytes(65_000))
+        assert await look_up(card, "a.dev.example") == "198.18.0.1"
+        least = (6_500_000 - BUFFER) / RATE
+        assert asyncio.get_running_loop().time() - began >= least
+        assert not here.faults
+        card.close()
+
+
 @pytest.mark.parametrize("raw", [b"", b"{}\n", b'{"type":"entry"}\n', b"[1]\n", b"\xff\n"])
 def test_lines_that_are_none_of_ours_are_refused(raw: bytes) -> None:
     with pytest.raises(msgspec.DecodeError):
@@ -224,4 +243,4 @@ def test_lines_that_are_none_of_ours_are_refused(raw: bytes) -> None:
 
 def test_a_policy_goes_over_the_wire_unchanged() -> None:
     order = wire.InForce(POLICY, 7.5)
-    assert wire.order(wire.line(order)) == order
+    assert wire.order(wire.line(order)) == wire.beginning(wire.line(order)) == order

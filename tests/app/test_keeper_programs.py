@@ -50,7 +50,15 @@ def fake() -> FakeGuest:
 
 
 @pytest.fixture
-async def client(fake: FakeGuest, tmp_path: Path) -> AsyncIterator[Connection]:
+def services() -> list[ProgramsOnly]:
+    """What serves the client, once there is one."""
+    return []
+
+
+@pytest.fixture
+async def client(
+    fake: FakeGuest, tmp_path: Path, services: list[ProgramsOnly]
+) -> AsyncIterator[Connection]:
     identity = Identity.new()
     options = {"process_factory": fake.program, "encoding": None, "line_editor": False}
     public, private = new_host_key()
@@ -59,6 +67,7 @@ async def client(fake: FakeGuest, tmp_path: Path) -> AsyncIterator[Connection]:
     ):
         link = await ssh.connect(tmp_path / "s", identity, 5.0)
         service = ProgramsOnly(link)
+        services.append(service)
         key = asyncssh.import_private_key(private)
         server = ControlServer(tmp_path / "control.sock", key, service, service, tmp_path)
         server.start()
@@ -78,13 +87,14 @@ async def opened(client: Connection, **options: object) -> asyncssh.SSHClientPro
 
 @pytest.mark.parametrize("options", [{}, {"term_type": "xterm", "term_size": (80, 24)}])
 async def test_a_program_runs_to_its_end_and_its_pid_is_no_output(
-    client: Connection, fake: FakeGuest, options: dict[str, object]
+    client: Connection, fake: FakeGuest, services: list[ProgramsOnly], options: dict[str, object]
 ) -> None:
     process = await opened(client, **options)
     process.stdin.write(b"end\n")
     done = await process.wait()
     assert (done.exit_status, done.stdout, done.stderr) == (7, b"", b"")
     assert not fake.killed.is_set()
+    assert bool(services[0].typed) == bool(options)
 
 
 @pytest.mark.parametrize("options", [{}, {"term_type": "xterm", "term_size": (80, 24)}])

@@ -36,6 +36,7 @@ class SlowShift:
         self.running = True
         self.fault: Exception | None = None
         self.silent = False
+        self.keys = 0
         self.engine = self.room = self.machine = self.pulse = self
 
     async def take(self, *, freeze: bool) -> bool:
@@ -47,6 +48,9 @@ class SlowShift:
         return True
 
     take_last = Shift.take_last
+
+    def typed(self) -> None:
+        self.keys += 1
 
     def wake(self) -> None:
         return
@@ -135,3 +139,16 @@ async def test_a_fault_of_our_own_leaves_no_session_in_stopping(
     bench.shift.fault = None
     await bench.keeper.stop()
     assert bench.state == ("stopped" if alive else "lost")
+
+
+@pytest.mark.parametrize(("accelerator", "told"), [("tcg", 2), ("kvm", 0)])
+async def test_keys_come_before_the_network_where_the_processor_is_emulated(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, accelerator: str, told: int
+) -> None:
+    heard: list[None] = []
+    monkeypatch.setattr(bench.keeper.network, "typed", lambda: heard.append(None))
+    bench.keeper.ledger.change(accelerator=accelerator)
+    bench.keeper.typed()
+    bench.keeper.make_room()
+    assert len(heard) == told
+    assert bench.shift.keys == 1

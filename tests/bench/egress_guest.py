@@ -4,8 +4,9 @@
 MB/s of one connection from and to a server of this host, a few seconds each, in turn; the ratios
 are of the medians (goal: at least 2). `echo_ms` is a key typed into `cat` over SSH until its echo
 is back, while the guest's network is idle and while it loads (or sends) as fast as it can through
-the gateway; `echo_…_ratio` is of the medians (goal: at most 2), `echo_…_quick_ratio` of
-what the quickest tenth took, which a busy host's other work disturbs the least. `cpu` is the same
+the gateway, which hears of the keys as it does from a session's keeper. `echo_…_ratio` is of the
+medians (goal: at most 2), `echo_…_quick_ratio` of what the quickest tenth took, which a busy host's
+other work disturbs the least. `cpu` is the same
 while a program of the guest uses the processor and no network: what any work there costs. The
 second card exists here alone.
 """
@@ -90,14 +91,21 @@ async def _take(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
         await writer.wait_closed()
 
 
-def gateway(path: Path) -> None:
-    """Run a gateway for the machine of a socket, until that ends."""
+def gateway(path: Path, keys: Connection) -> None:
+    """Run a gateway for the machine of a socket, until that ends; hear of `keys` that are typed."""
     judge = Judge()
     dialer = DirectDialer(judge, resolve_here)
     table = NameTable([(NAME, GATEWAY_WAY)])
 
     async def serve() -> None:
-        await Gateway(judge, dialer, _forget, table).serve(path)
+        served = Gateway(judge, dialer, _forget, table)
+
+        def typed() -> None:
+            keys.recv()
+            served.typed()
+
+        asyncio.get_running_loop().add_reader(keys.fileno(), typed)
+        await served.serve(path)
 
     asyncio.run(serve())
 
@@ -135,12 +143,16 @@ async def guest(vm: vmlab.LabVM, *words: object) -> float:
     return float(done.stdout)
 
 
-async def echoes(vm: vmlab.LabVM) -> list[float]:
-    """Type keys, each after the echo of the one before; return milliseconds of each."""
+async def echoes(vm: vmlab.LabVM, keys: Connection) -> list[float]:
+    """Type keys, of which the gateway hears, each after the echo of the one before.
+
+    Returns milliseconds of each.
+    """
     words = shlex.join(enter_words(Command(("cat",))))
     times: list[float] = []
     async with vm.ssh.create_process(words, term_type="xterm", encoding=None) as typed:
         for number in range(KEYS + 5):
+            keys.send(None)
             began = time.perf_counter()
             typed.stdin.write(b"k")
             async with asyncio.timeout(KEY_S):
@@ -152,12 +164,12 @@ async def echoes(vm: vmlab.LabVM) -> list[float]:
     return times
 
 
-async def echoes_while(vm: vmlab.LabVM, *words: str) -> list[float]:
+async def echoes_while(vm: vmlab.LabVM, keys: Connection, *words: str) -> list[float]:
     """Type while a program of the guest runs, which is ended afterwards."""
     command = shlex.join(enter_words(Command(words)))
     async with vm.ssh.create_process(command, term_type="xterm", encoding=None) as busy:
         await vm.sh("sleep 2")  # it has begun
-        times = await echoes(vm)
+        times = await echoes(vm, keys)
         if busy.exit_status is not None:
             raise RuntimeError(f"it ended too early: {await busy.stdout.read()!r}")
         busy.stdin.write(b"\x03")
@@ -166,7 +178,9 @@ async def echoes_while(vm: vmlab.LabVM, *words: str) -> list[float]:
     return times
 
 
-async def measure(vm: vmlab.LabVM, ports: tuple[int, int], runs: int) -> dict[str, object]:
+async def measure(
+    vm: vmlab.LabVM, keys: Connection, ports: tuple[int, int], runs: int
+) -> dict[str, object]:
     """Measure everything in one machine."""
     raised = await run_toolkit(vm.ssh, RAISE)
     if raised.exit_code:
@@ -185,20 +199,22 @@ async def measure(vm: vmlab.LabVM, ports: tuple[int, int], runs: int) -> dict[st
     for operation in ("down", "up"):
         ours, theirs = (statistics.median(found[operation, way]) for way in ways)
         told[f"{operation}_ratio"] = round(ours / theirs, 2)
-    return {**told, **await _typing(vm, ports, runs)}
+    return {**told, **await _typing(vm, keys, ports, runs)}
 
 
-async def _typing(vm: vmlab.LabVM, ports: tuple[int, int], runs: int) -> dict[str, object]:
+async def _typing(
+    vm: vmlab.LabVM, keys: Connection, ports: tuple[int, int], runs: int
+) -> dict[str, object]:
     load = [
         ("python3", "-c", PROGRAM, operation, GATEWAY_WAY, str(port), "3600")
         for operation, port in zip(("down", "up"), ports, strict=True)
     ]
     times: dict[str, list[float]] = {"idle": [], "down": [], "up": [], "cpu": []}
     for _ in range(runs):
-        times["idle"] += await echoes(vm)
-        times["down"] += await echoes_while(vm, *load[0])
-        times["up"] += await echoes_while(vm, *load[1])
-        times["cpu"] += await echoes_while(vm, "python3", "-c", BUSY)
+        times["idle"] += await echoes(vm, keys)
+        times["down"] += await echoes_while(vm, keys, *load[0])
+        times["up"] += await echoes_while(vm, keys, *load[1])
+        times["cpu"] += await echoes_while(vm, keys, "python3", "-c", BUSY)
     told: dict[str, object] = {"echo_ms": {kind: summary(found) for kind, found in times.items()}}
     for name, middle in (("ratio", statistics.median), ("quick_ratio", _quick)):
         for kind in ("down", "up", "cpu"):
@@ -215,10 +231,11 @@ async def _all(ports: tuple[int, int], runs: int) -> dict[str, object]:
     async with machine() as vm:
         ways = multiprocessing.get_context("spawn")
         path = vm.spec.network_socket
-        serving = ways.Process(target=gateway, args=(path,), daemon=True)
+        heard, keys = ways.Pipe(duplex=False)
+        serving = ways.Process(target=gateway, args=(path, heard), daemon=True)
         serving.start()
         try:
-            return await measure(vm, ports, runs)
+            return await measure(vm, keys, ports, runs)
         finally:
             serving.terminate()
             serving.join()

@@ -25,6 +25,8 @@ class ProgramsOnly:
 
     def __init__(self, ssh: asyncssh.SSHClientConnection) -> None:
         self._ssh = ssh
+        self.typed = 0
+        """Pieces of input of programs on terminals."""
 
     async def call(self, method: str, params: msgspec.Raw) -> object:
         del method, params
@@ -42,7 +44,12 @@ class ProgramsOnly:
         term: tuple[str, int, int] | None,
         place: guest_program.Place = guest_program.HOME,
     ) -> GuestProgram:
-        return await guest_program.start(self._ssh, argv, root=root, term=term, place=place)
+        return await guest_program.start(
+            self._ssh, argv, root=root, term=term, place=place, typed=self._typed
+        )
+
+    def _typed(self) -> None:
+        self.typed += 1
 
     async def open_files(self, *, root: bool) -> GuestFiles:
         raise AppError("not-running", "There is no machine.")

@@ -36,6 +36,7 @@ class Outlet:
     def __init__(self) -> None:
         self.congested = False
         self.frames: list[bytes] = []
+        self.paces: list[bool] = []
 
     def send(self, *parts: bytes | memoryview) -> bool:
         self.frames.append(b"".join(parts))
@@ -43,6 +44,9 @@ class Outlet:
 
     def flush(self) -> None:
         pass
+
+    def keep_pace(self, kept: bool) -> None:
+        self.paces.append(kept)
 
 
 class NoHost:

@@ -14,10 +14,13 @@ from hypothesis import strategies as st
 
 from tests.vm.egress_tap import DENY
 from tests.vm.test_egress_gateway import Bench, question
-from vm.egress.link import MAX_FRAME, MAX_WAITING, StreamLink, split
+from vm.egress import pace
+from vm.egress.link import BUFFER, MAX_FRAME, MAX_WAITING, StreamLink, split
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+FRAME = bytes(65_000)
 
 
 @given(sizes=st.lists(st.integers(0, 200), max_size=8), cut=st.integers(0, 1000))
@@ -85,6 +88,40 @@ async def test_a_guest_that_takes_nothing_costs_a_bounded_memory() -> None:
     assert not wired.link.congested
     wired.link.close()
     wired.far.close()
+
+
+async def test_what_is_sent_at_a_pace_waits_and_goes_on_when_nothing_is_typed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(pace, "RATE", 1)
+    wired = Wired()
+    wired.link.keep_pace(True)
+    assert not wired.link.congested
+    assert wired.link.send(b"a frame")
+    wired.link.flush()
+    assert wired.link.congested
+    assert (await asyncio.get_running_loop().sock_recv(wired.far, 100))[4:] == b"a frame"
+    wired.link.keep_pace(False)
+    await asyncio.wait_for(wired.drained.wait(), 30)
+    assert not wired.link.congested
+    wired.link.keep_pace(True)
+    wired.link.send(b"another")
+    wired.link.flush()
+    wired.link.close()
+    wired.far.close()
+
+
+async def test_what_is_read_at_a_pace_takes_its_time_and_all_arrives() -> None:
+    wired = Wired()
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+    wired.link.keep_pace(True)
+    data = (len(FRAME).to_bytes(4, "big") + FRAME) * 30
+    await loop.sock_sendall(wired.far, data)
+    wired.far.close()
+    await asyncio.wait_for(wired.link.closed, 60)
+    assert wired.got == [FRAME] * 30
+    assert loop.time() - began >= (len(data) - BUFFER) / pace.RATE
 
 
 async def test_a_gateway_serves_a_machines_socket_until_it_ends(tmp_path: Path) -> None:

@@ -302,8 +302,8 @@ def test_credentials_reach_the_gateway_and_show_themselves_nowhere() -> None:
     policy = Policy(Profile("locked", (), "deny"))
     pair = base64.b64encode(f"me:{SECRET}".encode()).decode()
     assert pair not in repr(proxies)
-    assert wire.order(wire.line(wire.InForce(policy, proxies=proxies))).proxies == proxies
-    assert wire.order(wire.line(wire.InForce(policy))).proxies == Proxies()
+    assert wire.beginning(wire.line(wire.InForce(policy, proxies=proxies))).proxies == proxies
+    assert wire.beginning(wire.line(wire.InForce(policy))).proxies == Proxies()
 
 
 class PlainProxy:

@@ -106,6 +106,10 @@ class Connections:
     def __len__(self) -> int:
         return len(self._streams)
 
+    def tighten(self, tight: bool) -> None:
+        """Have each connection hold as little as can be, or as much as it may."""
+        self._shore.budget.tight = tight
+
     def drained(self) -> None:
         """Go on with what waited for room on the link."""
         blocked, self._shore.blocked = self._shore.blocked, set()

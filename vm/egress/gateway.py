@@ -21,6 +21,7 @@ from vm.egress.flow import Doors
 from vm.egress.frames import BadFrame, Packet, Wire
 from vm.egress.kinds import GATEWAY, GUEST, Limits
 from vm.egress.link import connect
+from vm.egress.pace import TYPING_S
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -64,6 +65,7 @@ class Gateway:
             Around(self._loop, self._wire, doors, self._names, table, self._drops)
         )
         self._icmp = Bucket(ICMP_PER_SECOND)
+        self._typing: asyncio.TimerHandle | None = None
 
     async def serve(self, path: Path) -> str:
         """Connect to the machine's network socket and serve it until it ends; return why it did.
@@ -89,6 +91,28 @@ class Gateway:
         """End all connections, as the link did."""
         self._connections.detach()
         self._log.flush()
+        if self._typing is not None:
+            self._typing.cancel()
+            self._typing = None
+
+    def typed(self) -> None:
+        """Note that somebody types into the machine: for some time that comes before the network.
+
+        Only with a link.
+        """
+        if self._typing is None:
+            self._make_room(True)
+        else:
+            self._typing.cancel()
+        self._typing = self._loop.call_later(TYPING_S, self._typed_out)
+
+    def _typed_out(self) -> None:
+        self._typing = None
+        self._make_room(False)
+
+    def _make_room(self, wanted: bool) -> None:
+        self._connections.tighten(wanted)
+        self._outlet.keep_pace(wanted)
 
     @property
     def open(self) -> int:

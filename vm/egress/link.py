@@ -10,6 +10,8 @@ import socket
 from collections import deque
 from typing import TYPE_CHECKING, Protocol
 
+from vm.egress.pace import Brake
+
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable
@@ -41,6 +43,10 @@ class Outlet(Protocol):
         """Hand what is queued to the kernel."""
         ...
 
+    def keep_pace(self, kept: bool) -> None:
+        """Carry no more than `pace.RATE` each way from now on, or as much as there is."""
+        ...
+
 
 class StreamLink:
     """One connected socket. `closed` is done when it ended, with the reason where it failed."""
@@ -55,6 +61,9 @@ class StreamLink:
         self._filled = 0
         self._waiting: deque[bytes | memoryview] = deque()
         self._size = 0
+        self._full = False
+        self._inward = Brake(loop, self._read_on)
+        self._outward = Brake(loop, self._note_congestion)
 
     def start(
         self, frames: Callable[[list[memoryview]], None], drained: Callable[[], None]
@@ -62,13 +71,15 @@ class StreamLink:
         """Begin to read. `frames` gets batches of views that are valid during the call."""
         self._frames, self._drained = frames, drained
         self._socket.setblocking(False)
-        self._loop.add_reader(self._socket, self._readable)
+        self._read_on()
 
     def close(self, reason: str = "") -> None:
         """End the link; a second time does nothing."""
         if self._over:
             return
         self._over = True
+        self._inward.close()
+        self._outward.close()
         self._loop.remove_reader(self._socket)
         self._loop.remove_writer(self._socket)
         self._socket.close()
@@ -89,7 +100,10 @@ class StreamLink:
             self.close("the machine closed its network socket")
             return
         self._filled += count
+        self._inward.spend(count)
         self._take(view)
+        if not self._over and self._inward.holds():  # what comes too fast waits in the socket
+            self._loop.remove_reader(self._socket)
 
     def _take(self, view: memoryview) -> None:
         batch, end = split(view[: self._filled])
@@ -111,6 +125,7 @@ class StreamLink:
         self._waiting.append(length.to_bytes(4, "big") + parts[0])
         self._waiting.extend(part for part in parts[1:] if part)
         self._size += length + 4
+        self._outward.spend(length)
         return True
 
     def flush(self) -> None:
@@ -135,15 +150,28 @@ class StreamLink:
                 return
             count -= len(first)
 
-    def _watch(self, congested: bool) -> None:
-        if congested == self.congested:
-            return
-        self.congested = congested
-        if congested:
-            self._loop.add_writer(self._socket, self.flush)
-        else:
-            self._loop.remove_writer(self._socket)
+    def _watch(self, full: bool) -> None:
+        if full != self._full and not self._over:
+            self._full = full
+            if full:
+                self._loop.add_writer(self._socket, self.flush)
+            else:
+                self._loop.remove_writer(self._socket)
+        self._note_congestion()
+
+    def _note_congestion(self) -> None:
+        """Let those wait who have a choice, or go on, as socket and pace have it now."""
+        was, self.congested = self.congested, self._full or self._outward.holds()
+        if was and not self.congested:
             self._loop.call_soon(self._drained)
+
+    def _read_on(self) -> None:
+        self._loop.add_reader(self._socket, self._readable)
+
+    def keep_pace(self, kept: bool) -> None:
+        """Carry no more than `pace.RATE` each way from now on, or as much as there is."""
+        self._inward.keep(kept)
+        self._outward.keep(kept)
 
 
 async def connect(path: Path, loop: asyncio.AbstractEventLoop) -> StreamLink:

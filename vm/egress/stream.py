@@ -63,10 +63,13 @@ class Budget:
 
     limits: Limits
     used: int = 0
+    tight: bool = False
+    """Each holds the least: what is on its way delays whatever else the guest does."""
 
     def share(self) -> int:
         """Return how much one connection may hold in each direction."""
-        return self.limits.window if self.used < self.limits.buffered else self.limits.floor
+        scarce = self.tight or self.used >= self.limits.buffered
+        return self.limits.floor if scarce else self.limits.window
 
 
 @dataclass(slots=True)
