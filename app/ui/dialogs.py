@@ -246,7 +246,7 @@ def paths_text(facts: MergeFacts, glyphs: Glyphs) -> Content:
     for path, reason in facts.skipped:
         parts += [(f" {glyphs.note} ", "$muted"), (path, "$muted"), (f"  {reason}\n", "$muted")]
     for notice in facts.notices:
-        parts += [(f" {glyphs.note} ", "$muted"), (f"{notice}\n", "$muted")]
+        parts += [(f" {glyphs.dot} ", "$muted"), (f"{notice}\n", "$muted")]
     if not parts:
         parts = [("  nothing would be written\n", "$muted")]
     return Content.assemble(*parts)
