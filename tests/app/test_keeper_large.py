@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
-import os
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -19,6 +18,7 @@ from app.client.session import SessionClient
 from app.protocol import MAX_LINE, Decide, MergeRequest
 from tests.app.keeper_bench import Bench
 from tests.doubles.stopped_home import Home, stopped_home
+from tests.sampling import FULL, sampled
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterator
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from app.protocol import Changes
 
 SESSION = "0000000001"
-FILES, DEPTH = (10_000, 1) if os.environ.get("CLOCHE_FULL") else (1_500, 4)
+FILES, DEPTH = (10_000, 1) if FULL else (1_500, 4)
 FOLDERS = 40
 LONG = "a-long-name-as-generated-code-gives-it-to-files-and-folders" * 3
 HUNKS = 10_000
@@ -56,7 +56,7 @@ def decisions(changes: Changes) -> set[str]:
     return {file.decision for file in changes.files}
 
 
-@pytest.mark.timeout(1800 if DEPTH == 1 else 600)
+@pytest.mark.timeout(sampled(1800, 600))
 async def test_more_files_than_fit_a_message_are_decided_merged_and_taken_back(home: Home) -> None:
     workspace = home.root / "ws"
     chains = [chain_of(number) for number in range(FOLDERS)]

@@ -14,6 +14,7 @@ from tests.doubles.framed_app import COLUMNS, ROWS, SIDE, side
 from tests.doubles.hostile import HOSTILE
 from tests.doubles.outer_bytes import RUNNING, STARTING, strange
 from tests.doubles.outer_lab import Lab, lab_of
+from tests.sampling import sampled
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -134,7 +135,7 @@ def test_no_made_up_payload_leaves_the_pane(tmp_path: Path) -> None:
         around = frame_around(lab.frame())
 
         @settings(
-            max_examples=120,
+            max_examples=sampled(120, 40),
             deadline=None,
             database=None,
             suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],

@@ -19,6 +19,7 @@ from tests.doubles.keeper import FakeFile
 from tests.doubles.pilots import settle
 from tests.doubles.reviews import open_review
 from tests.doubles.scenes import changed_files, sessions, workstation
+from tests.sampling import sampled
 from widgets.lines import LineView
 
 if TYPE_CHECKING:
@@ -86,7 +87,9 @@ async def press(pilot: Pilot[None], screen: ReviewScreen, key: str) -> None:
 
 
 @settings(
-    max_examples=4, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=sampled(4, 2),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @example(walks=[["v", "j", "j", "escape"], ["j"] * 9, ["space", "x", "j"], ["roll", "A", "G"]])
 @given(walks=st.lists(st.lists(st.sampled_from(KEYS), min_size=1, max_size=8), max_size=3))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.protocol import Changes, FileChange
@@ -16,6 +16,7 @@ from app.ui.review_tree import ALL, FILE_ORDERS, Shape, files_under, in_order, p
 from tests.doubles.keeper import FakeFile
 from tests.doubles.pilots import settle, until
 from tests.doubles.reviews import TOKENIZER, Review, opened_review
+from tests.sampling import sampled
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -79,6 +80,7 @@ CHANGE = st.builds(
 STATES = st.lists(st.lists(CHANGE, max_size=8, unique_by=lambda file: file.path), max_size=4)
 
 
+@settings(max_examples=sampled(100, 30))
 @given(states=STATES, order=st.sampled_from(FILE_ORDERS), closed=st.sampled_from(["", "a/"]))
 def test_rows_that_are_kept_are_those_that_would_be_made_anew(
     states: list[list[FileChange]], order: str, closed: str

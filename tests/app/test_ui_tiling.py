@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
@@ -12,6 +12,7 @@ from app.ui.grid import (
     COUNTS,
     Tiling,
 )
+from tests.sampling import sampled
 
 if TYPE_CHECKING:
     from app.ui.grid import Places
@@ -186,3 +187,4 @@ class Workday(RuleBasedStateMachine):
 
 
 TestWorkday = Workday.TestCase
+TestWorkday.settings = settings(max_examples=sampled(100, 40))

@@ -21,6 +21,7 @@ from app.keeper import guest_clock
 from app.keeper.guest_clock import GuestClock
 from app.keeper.links import Links
 from tests.e2e import vmlab
+from tests.sampling import sampled
 from tests.vm.broker_lab import certificate
 from vm.errors import BootFailed, LinkLost
 from vm.machine import checkpoint, ssh
@@ -55,7 +56,7 @@ pytestmark = pytest.mark.vm
 
 LabVM = vmlab.LabVM
 
-RECONNECTS = 200 if os.environ.get("CLOCHE_FULL") else 60
+RECONNECTS = sampled(200, 60)
 """Handshakes with an emulated guest: 0.26 s each on an idle host of two cores, four times that
 beside other work."""
 

@@ -10,6 +10,7 @@ import warnings
 from typing import TYPE_CHECKING
 
 from snapshot import renameat
+from tests.sampling import FULL
 from tests.snapshot.merge_help import Scene, everything
 
 if TYPE_CHECKING:
@@ -17,10 +18,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from snapshot.writeback_ops import Op
-
-
-FULL = bool(os.environ.get("CLOCHE_FULL"))
-"""Whether every step is taken where a sample would do."""
 
 
 def nothing(*_: object) -> None:

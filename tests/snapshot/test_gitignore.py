@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from pathspec import GitIgnoreSpec
 
 from snapshot.gitignore import matcher
+from tests.sampling import sampled
 
 PIECES = ["a", "b", "ab", "*", "?", "[ab]", "[]a]", "\\\\[a^b]", "\\*", "a*b", ".", "*a"]
 segments = st.lists(st.sampled_from(PIECES), min_size=1, max_size=5).map("".join)
@@ -36,7 +37,7 @@ paths = st.builds(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=sampled(300, 100), deadline=None)
 @given(st.lists(patterns, min_size=1, max_size=3), st.lists(paths, min_size=1, max_size=20))
 def test_the_same_names_match(lines: list[str], asked: list[str]) -> None:
     plain, ours = GitIgnoreSpec.from_lines(lines, backend="simple"), matcher(lines)

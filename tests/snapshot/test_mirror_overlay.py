@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from snapshot.changes import compare
 from snapshot.mirror import AgentTree, resolve
+from tests.sampling import sampled
 from tests.snapshot.capture_helpers import tree_of
 from tests.snapshot.overlay_model import (
     contents_of,
@@ -132,7 +133,9 @@ def seen_by(tree: AgentTree) -> dict[bytes, tuple[object, ...]]:
 
 
 @pytest.mark.usefixtures("_mountable")
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(
+    max_examples=sampled(100, 40), deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
 @given(st.lists(OPERATIONS, min_size=1, max_size=25))
 @example([("fifo", "new", "a"), ("write", "new", "a"), ("append", "new", "a")])
 def test_any_sequence_of_operations(operations: list[Operation]) -> None:

@@ -15,7 +15,8 @@ import pytest
 from snapshot import renameat, writeback_commit
 from snapshot.errors import MergeAborted
 from snapshot.writeback import recover, run_merge
-from tests.snapshot.merge_faults import FULL, die, fail_at, full, nothing, run_and_die, spread
+from tests.sampling import FULL, sampled
+from tests.snapshot.merge_faults import die, fail_at, full, nothing, run_and_die, spread
 from tests.snapshot.merge_help import Nodes, Scene, text, tree_of
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ def steps_of(memory_path: Path) -> list[str]:
 
 def sample(names: list[str]) -> list[int]:
     """Return every step, or of each sort its first, its last and some between."""
-    return sorted(spread([name.split()[0] for name in names], 1 if FULL else 40))
+    return sorted(spread([name.split()[0] for name in names], sampled(1, 40)))
 
 
 @pytest.mark.timeout(3600 if FULL else 600)
@@ -157,8 +158,7 @@ def test_a_refusal_of_any_call_leaves_all_or_nothing(
         made.merge()
     after = tree_of(made.root)
     assert counting.count > 30
-    step = 1 if FULL else 5
-    for number in range(1, counting.count + 1, step):
+    for number in range(1, counting.count + 1, sampled(1, 5)):
         made = full(memory_path / f"{number}")
         before = tree_of(made.root)
         refusing = Refusing(number, error, stays=stays)
@@ -179,7 +179,7 @@ def test_a_disk_that_is_full_at_any_page_leaves_all_or_nothing(
 ) -> None:
     monkeypatch.setattr(writeback_commit.Commit, "_check_space", nothing)
     seen: set[bool] = set()
-    for pages in range(0, 120, 1 if FULL else 4):
+    for pages in range(0, 120, sampled(1, 4)):
         made = full(small_disk / f"{pages}")
         before = tree_of(made.root)
         filler = small_disk / "filler"

@@ -17,8 +17,8 @@ from snapshot import renameat
 from snapshot.errors import MergeAborted
 from snapshot.writeback import recover, undo_merge
 from snapshot.writeback_images import ARCHIVE
+from tests.sampling import sampled
 from tests.snapshot.merge_faults import (
-    FULL,
     die,
     fail_at,
     full,
@@ -102,7 +102,7 @@ def test_a_kill_at_any_step_of_an_undo_is_recovered(memory_path: Path) -> None:
     names: list[str] = []
     made.undo(made.merge().merge, names.append)
     committed = names.index("finish")
-    chosen = spread([name.split()[0] for name in names], 1 if FULL else 3)
+    chosen = spread([name.split()[0] for name in names], sampled(1, 3))
     for number in sorted(chosen):
         name = names[number]
         made = full(memory_path / f"{number}")

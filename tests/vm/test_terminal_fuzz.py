@@ -9,7 +9,6 @@ docs/terminal-conformance.md; `test_pane_kills.py` holds that a terminal survive
 
 from __future__ import annotations
 
-import os
 import signal
 from typing import TYPE_CHECKING
 
@@ -17,6 +16,7 @@ import pytest
 
 from tests.conformance import fuzz
 from tests.conformance.fuzz import Ending, minimise, run
+from tests.sampling import FULL
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,7 +31,6 @@ os.kill(os.getpid(), signal.SIGSEGV)
 
 OPERATIONS = 600
 PARTS, SEEDS = 8, 10
-FULL = bool(os.environ.get("CLOCHE_FULL"))
 FOUND = (58, 1248, 5292, 2222, 5071, 5190, 10257)
 """A selection left behind by a reflow; a cluster that widens; a page that hangs over the end; links
 in a terminal that is widened."""
