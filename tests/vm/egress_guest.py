@@ -3,6 +3,8 @@
 Run as a program within `unshare --net` it makes the tap, hands its descriptor to the test through
 the socket on descriptor FD, and then does what it reads: one JSON array [operation, arguments] a
 line, answered by one JSON value a line. So the Linux kernel's own TCP talks to the gateway.
+
+With `-` in the place of FD there is a card already: it runs in a real machine.
 """
 
 from __future__ import annotations
@@ -332,8 +334,9 @@ def reset_card() -> None:
 
 
 def set_address(dotted: str, mask: str) -> None:
-    """Change the interface's address, and go on using the gateway."""
+    """Change the interface's address, and go on using the gateway; it is up then."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
+        fcntl.ioctl(control, SIOCSIFFLAGS, struct.pack("16sH22x", NAME, 1))
         fcntl.ioctl(control, SIOCSIFADDR, struct.pack("16s16s8x", NAME, address(dotted)))
         fcntl.ioctl(control, SIOCSIFNETMASK, struct.pack("16s16s8x", NAME, address(mask)))
         add_route(control, sys.argv[4])
@@ -428,11 +431,12 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
 
 def main(arguments: list[str]) -> None:
     """Make the tap, hand it over, and serve."""
-    channel = socket.socket(fileno=int(arguments[0]))
-    mac, own, gateway, mtu = arguments[1:]
-    tap = make_tap(mac, own, gateway, int(mtu))
-    hand_over(channel, tap)
-    os.close(tap)
+    if arguments[0] != "-":
+        channel = socket.socket(fileno=int(arguments[0]))
+        mac, own, gateway, mtu = arguments[1:]
+        tap = make_tap(mac, own, gateway, int(mtu))
+        hand_over(channel, tap)
+        os.close(tap)
     for line in sys.stdin:
         name, values = json.loads(line)
         try:
