@@ -83,14 +83,20 @@ class World:
         """Return the argument vector of one command."""
         return [sys.executable, "-P", str(LAUNCHER), *arguments]
 
-    def run(self, *arguments: str, stdin: bytes = b"", cwd: Path | None = None) -> Answer:
+    def run(
+        self,
+        *arguments: str,
+        stdin: bytes = b"",
+        cwd: Path | None = None,
+        seconds: float = COMMAND_S,
+    ) -> Answer:
         done = subprocess.run(
             [*self.prefix, *self.words(*arguments)],
             input=stdin,
             capture_output=True,
             env=self.environment,
             cwd=cwd or "/",
-            timeout=COMMAND_S,
+            timeout=seconds,
             check=False,
         )
         return Answer(done.returncode, done.stdout, done.stderr)
