@@ -311,8 +311,9 @@ def _program(document: Document, key: Key, given: dict[str, Any], base: Agent) -
         words = texts(document, (*key, "command"), given["command"], one_line=False)
         changed["command"] = words
         if words[:1] != base.command[:1]:  # how another program comes is for the user to say
-            changed |= {"install": "", "below": ""}
+            changed |= {"install": "", "below": "", "fetch": ()}
     if given.get("install") is not None:
+        changed["fetch"] = ()
         changed["install"] = _text(document, (*key, "install"), given["install"])
     if given.get("from") is not None:
         below = _text(document, (*key, "from"), given["from"])

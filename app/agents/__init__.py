@@ -65,6 +65,8 @@ class Agent(msgspec.Struct, frozen=True):
     install: str = ""
     """A shell's line that brings the program into a machine that has the network, `{prefix}` being
     the folder that it is installed into."""
+    fetch: tuple[str, ...] = ()
+    """What an image is made of before `install` is tried: PACKAGE FILE NAME of `npm_fetch.py`."""
     stalled_s: int = 300
     """Seconds without output and processor time, while a program of its has the terminal, after
     which the agent counts as stalled; 0: never."""
@@ -133,6 +135,12 @@ def demo() -> Agent:
 def demo_script() -> str:
     """Return the text of the demo's script (it runs in the guest, never here)."""
     return resources.files(__name__).joinpath("demo_script.py").read_text("utf-8")
+
+
+@cache
+def npm_fetch_script() -> str:
+    """Return the text of what fetches a package's program (it runs in a machine, never here)."""
+    return resources.files(__name__).joinpath("npm_fetch.py").read_text("utf-8")
 
 
 def builtin() -> dict[str, Agent]:

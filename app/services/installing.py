@@ -15,6 +15,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from app.agents import npm_fetch_script
 from app.client import checks
 from app.client.copying import CopyLimits
 from app.client.sandboxes import SandboxSpec
@@ -23,6 +24,7 @@ from app.files import write_atomic
 from app.paths import private_folder
 from app.programs import Program
 from app.services.install_output import InstallOutput
+from app.services.recipes import NPM_FETCH
 from app.services.sandbox import CopyFailed, CopyPair, SandboxRequest, Streams, run_sandbox
 from vm.image import added, build, store
 from vm.image.recipes import RECIPES
@@ -96,7 +98,7 @@ async def _install(paths: Paths, recipe: Recipe, archive: Path, progress: Progre
     argv = ("sh", "-c", SCRIPT.format(command=recipe.command))
     limits = CopyLimits(entries=1, size=added.MAX_ARCHIVE)
     request = SandboxRequest(
-        Program(argv, root=True, env=VARIABLES),
+        Program(argv, root=True, env={**VARIABLES, NPM_FETCH: npm_fetch_script()}),
         SandboxSpec(argv, image=recipe.below),
         timeout_s=TIMEOUT_S,
         copy_out=(CopyPair(ARCHIVE.encode(), archive, limits=limits),),

@@ -15,6 +15,7 @@ from __future__ import annotations
 import difflib
 import os
 import re
+import shlex
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from app import config_yaml
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
     from app.config_yaml import Document
 
 FOLDER: Final = "images"
+NPM_FETCH: Final = "CLOCHE_NPM_FETCH"
+"""The variable that has `npm_fetch.py` while a recipe's line runs."""
+
 _SUFFIX: Final = ".yaml"
 _NAME: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}\Z")
 _KEYS: Final = ("description", "from", "packages", "install")
@@ -51,13 +55,22 @@ def load_recipes(config: Path) -> dict[str, Recipe]:
 def agents_recipes(agents: Iterable[Agent]) -> dict[str, Recipe]:
     """Return the recipes of those agents that can have an image of their own."""
     return {
-        agent.name: Recipe(agent.name, agent.description, (), agent.below, agent.install)
+        agent.name: Recipe(
+            agent.name, agent.description, (), agent.below, agent.install, _fetching(agent)
+        )
         for agent in agents
         if agent.below
         and agent.stands_on == agent.name
         and PREFIX in agent.install
         and agent.name not in RECIPES
     }
+
+
+def _fetching(agent: Agent) -> str:
+    """Return the line of shell for `fetch`; the script itself is in a variable."""
+    return " && ".join(
+        f'python3 -c "${NPM_FETCH}" {PREFIX} {shlex.join(one.split())}' for one in agent.fetch
+    )
 
 
 def find_recipe(config: Path, name: str) -> Recipe:

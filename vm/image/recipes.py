@@ -36,10 +36,16 @@ class Recipe:
     install: str = ""
     """A line of shell that installs into `{prefix}`; run in a machine, never on this host."""
 
+    before: str = ""
+    """A line that is tried first, and does all if it succeeds; `install` finds nothing of it."""
+
     @property
     def command(self) -> str:
-        """The line with the folder that an image has for it."""
-        return self.install.replace(PREFIX, PROGRAMS)
+        """The lines with the folder that an image has for them."""
+        line = self.install
+        if self.before:
+            line = f"({self.before}) || (rm -rf {PREFIX}/*; {self.install})"
+        return line.replace(PREFIX, PROGRAMS)
 
     def __post_init__(self) -> None:
         """Refuse what apt could take for something else than names, and what cannot be made."""
