@@ -56,7 +56,8 @@ def registry() -> str:
 
 def chosen(document: dict[str, Any], wanted: str) -> dict[str, Any]:
     """Return what a package's document says of the version that is meant."""
-    tags, versions = document["dist-tags"], document["versions"]
+    tags: dict[str, str] = document["dist-tags"]
+    versions: dict[str, dict[str, Any]] = document["versions"]
     name = wanted.replace("{latest}", tags["latest"])
     if name in tags:
         return versions[tags[name]]
