@@ -56,7 +56,8 @@ def registry() -> Iterator[tuple[str, dict[str, bytes]]]:
             self.end_headers()
             self.wfile.write(found or b"")
 
-        def log_message(self, *_: object) -> None: ...
+        def log_message(self, format: str, *args: object) -> None:
+            """Say nothing."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Answering) as server:
         thread = threading.Thread(target=server.serve_forever)
