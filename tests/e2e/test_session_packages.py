@@ -20,6 +20,7 @@ from app.egress.registries.gather import Host
 from app.egress.registries.guest_env import guest_env
 from tests.e2e import package_tools
 from tests.e2e.sessions import World, store_of
+from tests.sampling import FULL
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.vm
 
-FULL = bool(os.environ.get("CLOCHE_FULL"))
 HOST_S = 90
 GUEST_S = 400
 CONFIGURED = ("PIP_", "UV_", "SSL_CERT_", "NPM_CONFIG_", "npm_config_", "NODE_EXTRA_")
