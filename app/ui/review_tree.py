@@ -72,12 +72,15 @@ def _by_folder(files: Iterable[FileChange]) -> list[FileChange]:
     chains: dict[str, tuple[int, ...]] = {"": ()}
 
     def chain(folder: str) -> tuple[int, ...]:
-        """Return the places of a folder and of all above it."""
-        known = chains.get(folder)
-        if known is None:
-            above = chain(folder.rpartition("/")[0])
-            known = chains[folder] = (*above, places.setdefault(folder, len(places)))
-        return known
+        """Return the places of a folder and of all above it, also of a very deep one."""
+        unknown: list[str] = []
+        while folder not in chains:
+            unknown.append(folder)
+            folder = folder.rpartition("/")[0]
+        found = chains[folder]
+        for below in reversed(unknown):
+            found = chains[below] = (*found, places.setdefault(below, len(places)))
+        return found
 
     keyed: list[tuple[tuple[int, ...], FileChange]] = []
     for file in files:
@@ -141,23 +144,29 @@ class _Outline:
         path = self._paths[at]
         return Entry(path, safe_name(path[above:]).text, depth, at, at + 1, folder=False)
 
-    def level(self, start: int, stop: int, above: int = 0, depth: int = 0) -> Iterator[Entry]:
-        """Yield the files of a folder and what is below it; `above` is the length of its name."""
+    def level(self, start: int, stop: int) -> Iterator[Entry]:
+        """Yield files with their folders, and no call within a call: they can be very deep."""
+        around = [(stop, 0)]  # where each folder around the next file ends, its name's length
         at = start
         while at < stop:
+            while at >= around[-1][0]:
+                around.pop()
+            last, above = around[-1]
+            depth = len(around) - 1
             slash = self._paths[at].find("/", above)
             if slash < 0:
                 yield self._file(at, above, depth)
                 at += 1
                 continue
-            end = self._end(at, stop, slash + 1)
+            end = self._end(at, last, slash + 1)
             folder = self._joined(at, end, slash + 1)
             closed = folder in self._closed
             label = safe_name(folder[above:]).text
             yield Entry(folder, label, depth, at, end, folder=True, closed=closed)
-            if not closed:
-                yield from self.level(at, end, len(folder), depth + 1)
-            at = end
+            if closed:
+                at = end
+            else:
+                around.append((end, len(folder)))
 
     def _end(self, at: int, stop: int, length: int) -> int:
         """Return where the neighbours in the folder of a path end."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -65,6 +66,14 @@ def test_folders_with_one_child_are_joined_and_generated_files_come_last() -> No
         ("z.py", "z.py", 0),
         ("uv.lock", "uv.lock", 0),
     ]
+
+
+@pytest.mark.parametrize("order", FILE_ORDERS)
+def test_folders_can_be_deeper_than_calls(order: str) -> None:
+    depths = range(sys.getrecursionlimit() + 50)
+    files = [FileChange("a/" * depth + "f", "modified") for depth in depths]
+    rows = tree_rows(in_order(files, order), Shape(order))
+    assert sorted(row.key for row in rows if not row.folder) == sorted(file.path for file in files)
 
 
 CHANGE = st.builds(
