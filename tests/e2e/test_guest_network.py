@@ -179,7 +179,7 @@ async def test_what_a_hostile_kernel_sends_is_told_by_its_reason_and_takes_nothi
     sent = hostile_frames()
     async with far_end(vm) as (far, port):
         works: Step = (guest.try_connect, (far.host, port, "?", GUEST_S))
-        fails: Step = (guest.try_connect, (far.host, port, "?", 2.0))
+        fails: Step = (guest.try_connect, (far.host, port, "?", 1.0))
         steps: list[Step] = [
             works,
             (guest.udp, (HERE, 53, DNS_QUERY.hex())),
