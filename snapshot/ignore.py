@@ -179,14 +179,17 @@ class IgnoreRules:
         return path in self.withheld or any(folder in self.withheld for folder in above)
 
     def _folder_ignored(self, folder: bytes) -> bool:
-        known = self._memo.get(folder)
-        if known is None:
-            cut = folder.rfind(b"/")
-            above = cut > 0 and self._folder_ignored(folder[:cut])
-            known = above or self._matches(folder, is_dir=True)
+        """Ask from the outermost folder on that is not known; an agent's can be very deep."""
+        unknown: list[bytes] = []
+        while folder and folder not in self._memo:
+            unknown.append(folder)
+            folder = folder.rpartition(b"/")[0]
+        known = self._memo.get(folder, False)
+        for below in reversed(unknown):
+            known = known or self._matches(below, is_dir=True)
             if len(self._memo) >= _MEMO:
                 self._memo.clear()
-            self._memo[folder] = known
+            self._memo[below] = known
         return known
 
     def _matches(self, path: bytes, is_dir: bool) -> bool:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 from snapshot.errors import StoreDamaged
@@ -184,3 +186,11 @@ def test_rules_survive_json() -> None:
 def test_other_json_is_refused(value: dict[str, object]) -> None:
     with pytest.raises(StoreDamaged):
         IgnoreRules.from_json(value)
+
+
+def test_folders_can_be_deeper_than_calls() -> None:
+    rules = IgnoreRules(UserRules(["drop/"]))
+    below = b"d/" * (sys.getrecursionlimit() + 50) + b"f"
+    assert not rules.ignored(below)
+    assert rules.ignored(b"drop/" + below)
+    assert rules.ignored(b"keep/drop/" + below)
