@@ -85,6 +85,8 @@ class AgentTerminal:
         self._prompting = asyncio.Lock()
         self.server: PaneServer | None = None
         self.last_output = time.monotonic()
+        self.redrawn = float("-inf")
+        """When it was made to draw anew last, on the same clock."""
 
     async def start(self) -> None:
         """Write the agent's helper files and start it under its terminal holder."""
@@ -228,6 +230,7 @@ class AgentTerminal:
             return
         self._terminal.resize(columns, rows)
         if self._attached is not None:
+            self.redrawn = time.monotonic()
             self._attached.resize(columns, rows)
 
     def repaint(self) -> None:
@@ -235,5 +238,6 @@ class AgentTerminal:
         if self._attached is None:
             return
         columns, rows = self._terminal.size
+        self.redrawn = time.monotonic()
         self._attached.resize(columns, max(1, rows - 1))
         self._attached.resize(columns, rows)

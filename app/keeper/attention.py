@@ -23,6 +23,9 @@ SETTLE_S: Final = 1.0
 GOES_ON_S: Final = 5.0
 """One that still prints so many seconds after it asked has gone on without an answer."""
 
+REDRAWS_S: Final = 10.0
+"""Seconds in which one that was made to draw anew has done so, also in an emulated machine."""
+
 TYPING_S: Final = 2.0
 """Seconds after a key in which a bell is an answer to that key."""
 
@@ -37,6 +40,9 @@ class Attention:
     """When it asked last and nothing has answered yet, else 0."""
     typed: float = float("-inf")
     """When something was typed into it last."""
+    redrawn: float = float("-inf")
+    """When it was made to draw its screen anew last, as whoever looks at it does: that is no answer
+    and no work of its own."""
 
     def look(
         self, now: float, asks: int, last_output: float, *, stalled: bool = False
@@ -49,7 +55,8 @@ class Attention:
             self.asks = asks
             if now - self.typed > TYPING_S:
                 self.asked = now
-        if self.typed >= self.asked or last_output > self.asked + GOES_ON_S:
+        goes_on = max(self.asked + GOES_ON_S, self.redrawn + REDRAWS_S)
+        if self.typed >= self.asked or last_output > goes_on:
             self.asked = 0.0
         if self.asked and now - last_output >= SETTLE_S:
             return "waiting"

@@ -212,6 +212,7 @@ class Shift:
         await self._look_at_agent()
         now, said = time.monotonic(), self.agent.last_output
         stalled = self._stalling.stalled(max(said, self._attention.typed))
+        self._attention.redrawn = self.agent.redrawn
         state = self._attention.look(now, self._terminal.asks, said, stalled=stalled)
         if self._ledger.state.agent_state in QUIET_STATES:  # it may have ended meanwhile
             self._ledger.change(agent_state=state)

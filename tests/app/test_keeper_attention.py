@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from app.keeper.attention import GOES_ON_S, QUIET_S, SETTLE_S, TYPING_S, Attention
+from app.keeper.attention import (
+    GOES_ON_S,
+    QUIET_S,
+    REDRAWS_S,
+    SETTLE_S,
+    TYPING_S,
+    Attention,
+)
 from app.keeper.terminal_modes import ModeTracker, Place
 
 T0 = 1000.0
@@ -27,6 +34,20 @@ def test_one_that_goes_on_by_itself_does_not_wait() -> None:
     last = T0 + GOES_ON_S + 1
     assert known.look(last, 1, last) == "working"
     assert known.look(last + QUIET_S + 1, 1, last) == "idle"
+
+
+def test_one_that_is_looked_at_again_still_waits() -> None:
+    """Whoever opens the workstation makes it draw anew, long after it asked."""
+    known = Attention(0)
+    known.look(T0, 1, T0)
+    opened = T0 + 600
+    known.redrawn = opened
+    drawn = opened + REDRAWS_S / 2
+    known.look(drawn, 1, drawn)
+    assert known.look(drawn + SETTLE_S, 1, drawn) == "waiting"
+    works = opened + REDRAWS_S + 1
+    assert known.look(works, 1, works) == "working"
+    assert known.look(works + QUIET_S + 1, 1, works) == "idle"
 
 
 def test_a_bell_at_a_key_is_no_question() -> None:
