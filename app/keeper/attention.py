@@ -8,6 +8,7 @@ no question: shells ring at every key that leads nowhere. Whether one hangs is `
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -28,6 +29,17 @@ REDRAWS_S: Final = 10.0
 
 TYPING_S: Final = 2.0
 """Seconds after a key in which a bell is an answer to that key."""
+
+_REPORTS: Final = re.compile(
+    rb"(?:\x1b\[(?:[IO]|[?>=][0-9;]*[cnu]|\?[0-9;]*\$y|[0-9;]*[nt])"
+    rb"|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1bP[^\x1b]*\x1b\\)+"
+)
+"""What a terminal says by itself: focus, and answers about its kind, modes, size and colours."""
+
+
+def is_typed(data: bytes) -> bool:
+    """Tell whether somebody typed input, and not a terminal that was just opened reports."""
+    return _REPORTS.fullmatch(data) is None
 
 
 @dataclass(slots=True)

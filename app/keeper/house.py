@@ -12,6 +12,7 @@ import asyncssh
 from app.errors import AppError
 from app.files import read_regular
 from app.folders import delete_session
+from app.keeper.attention import is_typed
 from app.keeper.control import ControlServer
 from app.keeper.outside import Outside
 from app.keeper.pane import PaneServer
@@ -136,7 +137,8 @@ class _Keys:
     async def send(self, data: bytes) -> None:
         """Send input."""
         if self._keeper.agent is not None:
-            self._keeper.typed()
+            if is_typed(data):
+                self._keeper.typed()
             await self._keeper.agent.send(data)
 
     def resize(self, columns: int, rows: int) -> None:

@@ -11,6 +11,7 @@ from app.keeper.attention import (
     SETTLE_S,
     TYPING_S,
     Attention,
+    is_typed,
 )
 from app.keeper.terminal_modes import ModeTracker, Place
 
@@ -48,6 +49,30 @@ def test_one_that_is_looked_at_again_still_waits() -> None:
     works = opened + REDRAWS_S + 1
     assert known.look(works, 1, works) == "working"
     assert known.look(works + QUIET_S + 1, 1, works) == "idle"
+
+
+@pytest.mark.parametrize(
+    ("data", "typed"),
+    [
+        (b"\x1b[I", False),
+        (b"\x1b[O\x1b[I", False),
+        (b"\x1b[?62;22c\x1b[>1;10;0c", False),
+        (b"\x1b[?2027;1$y\x1b[?0u", False),
+        (b"\x1b]11;rgb:1010/1212/1414\x1b\\\x1b]10;rgb:0/0/0\x07", False),
+        (b"\x1bP>|terminal 1.0\x1b\\", False),
+        (b"\x1b[0n\x1b[8;40;120t", False),
+        (b"a", True),
+        (b"\r", True),
+        (b"\x1b", True),
+        (b"\x1b[A", True),
+        (b"\x1b[1;2R", True),  # F3 with shift
+        (b"\x1b[97u", True),
+        (b"\x1b[Ia", True),
+        (b"\x1b[200~text\x1b[201~", True),
+    ],
+)
+def test_what_a_terminal_reports_is_not_typed(data: bytes, typed: bool) -> None:
+    assert is_typed(data) is typed
 
 
 def test_a_bell_at_a_key_is_no_question() -> None:
