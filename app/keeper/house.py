@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import time
 from typing import TYPE_CHECKING
 
 import asyncssh
@@ -139,6 +140,8 @@ class _Keys:
         if self._keeper.agent is not None:
             if is_typed(data):
                 self._keeper.typed()
+            else:
+                self._keeper.agent.redrawn = time.monotonic()  # agents draw anew at a new focus
             await self._keeper.agent.send(data)
 
     def resize(self, columns: int, rows: int) -> None:
