@@ -123,13 +123,11 @@ class QuestionStrip(LineView, can_focus=True):
 
     def show(self, questions: Sequence[HeldQuestion], now: float) -> None:
         """Show the open questions, oldest first; `now` on the clock of their times."""
-        before, self._now = self.shown, now
+        self._now = now
         found = list(questions)
-        if self.has_focus and before is not None:
-            stays = next((one for one in found if one.key == before.key), None)
-            if stays is not None:
-                found.remove(stays)
-                found.insert(0, stays)
+        if self.has_focus:  # the order that `tab` made of them stays, what is new comes last
+            places = {one.key: place for place, one in enumerate(self.questions)}
+            found.sort(key=lambda one: places.get(one.key, len(places)))
         self._set(tuple(found), gone=True)
 
     def bring(self, key: str) -> None:

@@ -113,6 +113,22 @@ async def test_no_question_and_no_rule_slips_under_the_finger() -> None:
         assert app.left == 1
 
 
+async def test_tab_comes_to_every_question_whatever_is_counted_down_meanwhile() -> None:
+    app = StripApp()
+    hosts = [replace(ASKED, host=f"{name}.dev.example") for name in ("a", "b", "c", "d")]
+    queue = [held_question(INFO, one) for one in hosts]
+    async with app.run_test(size=(120, 20)) as pilot:
+        app.strip.show(queue[:3], 107.0)
+        app.strip.focus()
+        await settle(pilot)
+        seen = [app.strip.shown]
+        for second in range(5):
+            await press_later(pilot, "tab")
+            app.strip.show(queue if second else queue[:3], 108.0 + second)
+            seen.append(app.strip.shown)
+        assert seen == [queue[0], queue[1], queue[2], queue[0], queue[1], queue[3]]
+
+
 @pytest.mark.parametrize("glyphs", [UNICODE, ASCII])
 async def test_the_end_of_a_long_host_is_seen_and_all_answers_fit(glyphs: Glyphs) -> None:
     app = StripApp(glyphs)
