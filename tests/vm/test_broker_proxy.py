@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import socket
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ import pytest
 from tests.vm.broker_lab import CANARY, WAIT_S, Upstream, body
 from vm.egress.broker.meter import Caps, Totals, Waiting
 from vm.egress.broker.pipes import GuestPipe, Limits
+from vm.egress.broker.target import named
 from vm.egress.broker.trust import bundle, context
 
 if TYPE_CHECKING:
@@ -94,7 +96,43 @@ async def test_what_is_not_meant_is_refused_before_the_service_is_asked(
     error = json.loads(body(answer))["error"]
     assert (error["code"], error["retry"]) == (code, False)
     assert upstream.heads == []
-    assert [record.code for record in lab.records] == [code]
+    method, target, *_ = line.split()
+    path = re.split("[?;]", target)[0] if target.startswith("/") else ""
+    (record,) = lab.records
+    assert (record.code, record.method, record.path) == (code, method, path)
+
+
+@pytest.mark.parametrize(
+    ("line", "method", "path"),
+    [
+        (b"GET /v1/%3Fkey=s HTTP/1.1", "GET", "/v1/"),
+        (b"GET /v1/a#k=s HTTP/1.0", "GET", "/v1/a"),
+        (b"GET https://me:s@x.example/ HTTP/1.1", "GET", ""),
+        (b"\x16\x03\x01 hello", "", ""),
+        (b"GET /v1/a HTTP/2", "", ""),
+        (b"", "", ""),
+    ],
+)
+def test_the_log_names_a_request_and_nothing_that_could_be_its_query(
+    line: bytes, method: str, path: str
+) -> None:
+    assert named(line) == (method, path)
+
+
+async def test_a_connection_on_which_nothing_was_asked_ends_without_a_row(tmp_path: Path) -> None:
+    async with Upstream(tmp_path, hello) as upstream:
+        lab = upstream.lab(limits=Limits(head_s=0.05))
+        reader, writer = await lab.guest()
+        async with asyncio.timeout(WAIT_S):
+            assert await reader.read() == b""
+        writer.close()
+        assert lab.records == []
+        reader, writer = await lab.guest()
+        writer.write(b"GET /v1/a HTTP/1.1\r\n")
+        async with asyncio.timeout(WAIT_S):
+            assert b"guest-timeout" in await reader.read()
+        writer.close()
+        assert [(one.method, one.path) for one in lab.records] == [("GET", "/v1/a")]
 
 
 async def test_a_redirect_is_passed_back_and_not_followed(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import h11
 
-from vm.egress.broker import oauth, reference, refusals, secret, services, trust
+from vm.egress.broker import oauth, reference, refusals, secret, services, target, trust
 from vm.egress.broker.cap_gate import CapGate
 from vm.egress.broker.exchange import Around, Exchange, Record
 from vm.egress.broker.meter import Caps, Totals
@@ -129,8 +129,11 @@ class Broker:
             await self._refuse(exchange, guest, Refused("not-http"))
             return False
         finally:
-            if exchange.record.method or exchange.record.code != "answered":
-                self._log(exchange.record)
+            record = exchange.record
+            if not record.method and record.code != "answered":  # refused before it was understood
+                record.method, record.path = target.named(guest.line)
+            if record.method or record.code != "answered":
+                self._log(record)
 
     async def _fresh(self, host: str) -> Held:
         """Return a service whose token has not run out, renewed where it must be. Raises Refused.

@@ -103,7 +103,7 @@ class DoorDialer:
         if not covers(f"*.{INTERNAL}", request.host):
             return await self._others.dial(request, verdict)
         if self._door is None or request.port != 80:
-            raise DialRefused("internal-name", f"{request.host} is no service of Cloche.")
+            raise DialRefused("internal-name", f"{request.host} is no service of this session.")
         sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
         sock.setblocking(False)
         try:

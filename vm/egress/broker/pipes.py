@@ -91,6 +91,12 @@ class GuestPipe(Pipe):
     kept: bytes = b""
     """What was read and belongs to the next request."""
 
+    @property
+    def line(self) -> bytes:
+        """The request's first line, while its body was not read; nothing before all of it came."""
+        line, end, _ = self.kept.partition(b"\r\n")
+        return line if end else b""
+
     def gone(self) -> bool:
         """Tell whether the guest's program ended the connection, or its own half of it.
 
@@ -108,7 +114,12 @@ class GuestPipe(Pipe):
         while b"\r\n\r\n" not in self.kept:
             if len(self.kept) > heads.MAX_HEAD:
                 raise Refused("head-too-large")
-            data = await self.read(limits.head_s)
+            try:
+                data = await self.read(limits.head_s)
+            except Refused:
+                if self.kept:
+                    raise
+                data = b""  # it asked for nothing, so there is nothing to refuse
             if not data:
                 return None
             self.kept += data

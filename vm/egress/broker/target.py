@@ -25,6 +25,8 @@ _HIDDEN: Final = re.compile(rb"%(?:2[ef5]|5c|3b|[01][0-9a-f]|7f)|%(?![0-9a-f]{2}
 _KEYS: Final = re.compile(
     rb"(?:\A|[&;])(?:[^=&;]*%[^=&;]*|key|api[_-]?key|access_token|token|auth)=", re.IGNORECASE
 )
+_LINE: Final = re.compile(rb"([A-Z]{1,32}) ([\x21-\x7e]+) HTTP/1\.[01]")
+_BEHIND: Final = re.compile(rb"[?#;&]|%(?:3f|23|3b|26)", re.IGNORECASE)
 _RULE: Final = re.compile(r"([A-Z]+) (/[A-Za-z0-9._~!$&'()*+,=:@/-]*)\Z")
 
 
@@ -50,6 +52,19 @@ def parse(raw: bytes) -> Target:
     if _KEYS.search(query):
         raise Refused("credential-in-query")
     return Target(path.decode("ascii"), query.decode("ascii"))
+
+
+def named(line: bytes) -> tuple[str, str]:
+    """Return method and path in a request's first line for the log, in whatever spelling.
+
+    Whatever could begin a query, escaped or not, ends the path: a key may stand behind it. Both
+    are empty where the line is none of HTTP/1.
+    """
+    match = _LINE.fullmatch(line)
+    if match is None:
+        return "", ""
+    path = _BEHIND.split(match[2], maxsplit=1)[0] if match[2].startswith(b"/") else b""
+    return match[1].decode("ascii"), path[:MAX_TARGET].decode("ascii")
 
 
 @dataclass(frozen=True, slots=True)
