@@ -112,7 +112,7 @@ def _dispatch(head: list[str], rest: list[str] | None, output: Output) -> int:
         status: int = command(arguments, output)
     except Exception as error:  # only what is one of ours gets another hint
         known = app_error(error)
-        if known is None or session is None:
+        if known is None or not session:
             raise
         raise naming(known, session) from error
     return status

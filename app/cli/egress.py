@@ -10,6 +10,7 @@ from app.cli.egress_cap import put_cap
 from app.cli.egress_log import show_log
 from app.client import fleet
 from app.client.egress import reload_rules
+from app.egress.adding import way_out
 from app.egress.compose import About, Composed, compose
 from app.egress.rules_edit import ALWAYS, add_rule
 from app.egress.session import add_session_rule
@@ -115,7 +116,7 @@ def _add(paths: Paths, arguments: argparse.Namespace, output: Output) -> None:
     if sum(scopes) != 1:
         hint = "Say one of: --session ID, --project, --always"
         raise AppError("usage", "For how long shall the rule hold?", hint)
-    rule = _rule(arguments.rule, arguments.action, arguments.private, not arguments.session)
+    rule = _rule(arguments)
     _refuse_shadow(paths, arguments, rule)
     session = fleet.find_session(paths, arguments.session).id if arguments.session else ""
     if session:
@@ -137,12 +138,15 @@ def _add(paths: Paths, arguments: argparse.Namespace, output: Output) -> None:
     output.result(value, human)
 
 
-def _rule(text: str, effect: Effect, private: bool, users: bool) -> Rule:
+def _rule(arguments: argparse.Namespace) -> Rule:
+    effect: Effect = arguments.action
+    rule, option = None, "--always" if arguments.always else "--project"
     try:
-        rule = parse_rule(text, effect, private=private, origin=f"egress {effect}")
-        check_effective(rule, Own(), users=users)
+        origin = f"egress {effect}"
+        rule = parse_rule(arguments.rule, effect, private=arguments.private, origin=origin)
+        check_effective(rule, Own(), users=not arguments.session)
     except BadRule as error:
-        raise AppError("usage", error.reason, "See: docs/guide/network.md") from None
+        raise AppError("usage", error.reason, way_out(error, rule, option)) from None
     return rule
 
 

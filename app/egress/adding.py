@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from vm.egress.rules import Rule
+    from vm.egress.rules import BadRule, Rule
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +46,20 @@ def contradicts(old: Rule, rule: Rule, *, beside: bool) -> bool:
     if old.effect == "deny":
         return set(old.ports) <= set(rule.ports)
     return old.ports == rule.ports and not is_same(old, rule)
+
+
+def way_out(error: BadRule, rule: Rule | None, option: str = "--project") -> str:
+    """Return what to say next where a rule was refused; None: its text is no rule.
+
+    `option` says for how long it was to hold.
+    """
+    if rule is None:
+        return "Write it as NAME[:PORT], *.NAME or CIDR[:PORT]"
+    if error.code == "needs-private" or rule.private:
+        return f"Say that it is private: cloche egress allow {rule.text} {option} --private"
+    if error.code == "internal-name":
+        return f"See which sessions have it: cloche egress explain {rule.host} --session ID"
+    return "See what holds: cloche egress rules"
 
 
 def hidden_by(rule: Rule, rules: Iterable[Rule]) -> Rule | None:

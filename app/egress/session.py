@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
 
-from app.egress.adding import Change, contradicts, hidden_by, is_same
+from app.egress.adding import Change, contradicts, hidden_by, is_same, way_out
 from app.errors import AppError
 from app.files import read_regular, write_atomic
 from app.locking import locked
@@ -132,12 +132,7 @@ def check_session_rule(rule: Rule) -> None:
     try:
         check_effective(rule, Own(), users=False)
     except BadRule as error:
-        hint = (
-            f"Say it for this workspace: cloche egress allow --project --private {rule.text}"
-            if rule.network is not None and error.code == "needs-private"
-            else "See: docs/guide/network.md"
-        )
-        raise AppError(error.code, error.reason, hint) from None
+        raise AppError(error.code, error.reason, way_out(error, rule)) from None
 
 
 def _added(rules: tuple[Rule, ...], rule: Rule) -> tuple[Change, tuple[Rule, ...]]:

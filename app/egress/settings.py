@@ -17,9 +17,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 from app.config_checks import choice, mapping, number, texts
+from vm.egress.addresses import Own
 from vm.egress.profiles import DEFAULT, NAMES, ProfileName, load, tightest
 from vm.egress.questions import MAX_TIMEOUT_S
-from vm.egress.rules import BadRule, Rule, parse_rule
+from vm.egress.rules import BadRule, Rule, check_effective, parse_rule
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -140,6 +141,8 @@ def _deny(document: Document, index: int, text: str) -> Rule:
     key = (*KEY, "deny", index)
     line, _ = document.places[key]
     try:
-        return parse_rule(text, "deny", origin=f"{document.path.name}:{line}")
+        rule = parse_rule(text, "deny", origin=f"{document.path.name}:{line}")
+        check_effective(rule, Own(), users=False)
     except BadRule as error:
         raise document.error(key, error.reason.rstrip(".")) from None
+    return rule

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from app.egress.adding import way_out
 from app.egress.compose import About, compose
 from app.egress.session import add_session_rule, read_session_egress
 from app.errors import AppError
@@ -46,7 +47,8 @@ def write_choice(paths: Paths, session_id: str, choice: Choice) -> Change:
         text = f"There is no session '{session_id}' any more."
         raise AppError("not-found", text, "See them: cloche ps") from None
     except BadRule as error:
-        raise AppError(error.code, error.reason, "See: docs/guide/network.md") from None
+        option = "--always" if choice.scope == "always" else "--project"
+        raise AppError(error.code, error.reason, way_out(error, choice.rule, option)) from None
     _refuse_shadow(paths, record, choice)
     if choice.scope == "session":
         return add_session_rule(folder, choice.rule)

@@ -7,17 +7,20 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
 from app.client.egress import reload_rules
+from app.egress.adding import way_out
 from app.egress.writing import write_choice
 from app.errors import AppError
 from app.services.egress_feed import EgressFeed
+from vm.egress.addresses import Own
+from vm.egress.ledger import target
 from vm.egress.questions import Choice, Question, choices
-from vm.egress.rules import BadRule, is_literal, parse_rule
+from vm.egress.rules import BadRule, check_effective, is_literal, parse_rule
 
 if TYPE_CHECKING:
     from app.egress.adding import Change
     from app.paths import Paths
     from app.services.egress_feed import Piece
-    from vm.egress.rules import Effect
+    from vm.egress.rules import Effect, Rule
 
 
 class Feed(Protocol):
@@ -94,6 +97,17 @@ def offered(host: str, port: int | None, effect: Effect | None) -> tuple[Choice,
     return tuple(again for one in fitting if (again := _as_read(one)) is not None)
 
 
+def unoffered(host: str, port: int | None) -> tuple[str, str]:
+    """Return why no rule would open a host, and what can be done; empty where one would."""
+    rule: Rule | None = None
+    try:
+        rule = parse_rule(target(host, port), "allow")
+        check_effective(rule, Own(), users=True)
+    except BadRule as error:
+        return error.reason, way_out(error, rule) if rule is not None else ""
+    return "", ""
+
+
 def _fits(one: Choice, effect: Effect | None) -> bool:
     if one.scope == "once":
         return False
@@ -103,10 +117,12 @@ def _fits(one: Choice, effect: Effect | None) -> bool:
 def _as_read(one: Choice) -> Choice | None:
     """Return a choice with the rule that its text is read as; None for what is no rule.
 
-    A log also holds what is no name, and addresses, which have no names beside them.
+    A log also holds what is no name, addresses, which have no names beside them, and Cloche's own
+    services and private addresses, about which such a rule would have no effect.
     """
     try:
         again = parse_rule(one.rule.text, one.rule.effect, origin=one.rule.origin)
+        check_effective(again, Own(), users=one.scope != "session")
     except BadRule:
         return None
     return None if one.wide and is_literal(one.rule.host[2:]) else replace(one, rule=again)

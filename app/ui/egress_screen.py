@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 from textual import on
 
 from app.services.egress_export import default_path, export
-from app.services.egress_rules import offered
+from app.services.egress_rules import offered, unoffered
 from app.services.egress_view import VERDICTS
 from app.ui.egress_dialog import RuleDialog
 from app.ui.egress_facts import GROUP_COLUMNS, ROW_COLUMNS, where
@@ -141,13 +141,18 @@ class EgressScreen(EgressLog):
         effect = effects.get(kind)
         rules = offered(row.host, row.entry.port, effect) if row.host else ()
         if not rules:
-            word = "widened" if kind == "widen" else "allowed or denied by a rule"
-            self.say(f"{where(row) or 'This'} cannot be {word}.")
+            self._say_none(row, kind)
             return
         name = self.rows.names.get(row.session, row.session)
         session = row.session
         dialog = RuleDialog(f"{where(row)}  wanted by {name}", rules, self.glyphs)
         self.cloche.push_screen(dialog, lambda chosen: self._write(session, chosen))
+
+    def _say_none(self, row: Row, kind: str) -> None:
+        """Say why no rule can be written for a row."""
+        word = "widened" if kind == "widen" else "allowed or denied by a rule"
+        reason, hint = unoffered(row.host, row.entry.port) if kind != "widen" else ("", "")
+        self.say(reason or f"{where(row) or 'This'} cannot be {word}.", hint)
 
     @work("egress-write")
     async def write_rule(self, session_id: str, choice: Choice) -> None:

@@ -53,10 +53,24 @@ def test_explain_says_ask_before_and_allow_by_that_rule_after(cloche: Any) -> No
         ("allow", "x.example", "--always", "--project"),
         ("allow", "127.0.0.1", "--always"),
         ("allow", "*.com", "--always"),
+        ("deny", "*.cloche.internal", "--always"),
     ],
 )
 def test_what_makes_no_sense_is_a_usage_error(cloche: Any, words: tuple[str, ...]) -> None:
     assert cloche(*words)[0] == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        (("allow", "x.example"), "Say one of: --session ID, --project, --always"),
+        (("allow", "a..b", "--always"), "Write it as NAME[:PORT], *.NAME or CIDR[:PORT]"),
+        (("allow", "10.0.0.0/8", "--always"), "cloche egress allow 10.0.0.0/8 --always --private"),
+        (("deny", "a.cloche.internal", "--project"), "explain a.cloche.internal --session ID"),
+    ],
+)
+def test_the_hint_is_what_to_say_next(cloche: Any, words: tuple[str, ...], hint: str) -> None:
+    assert cloche(*words)[1]["error"]["hint"].endswith(hint)
 
 
 def test_an_address_is_explained_and_the_rules_are_listed(cloche: Any) -> None:

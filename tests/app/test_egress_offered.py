@@ -9,7 +9,7 @@ import pytest
 from app.egress.session import read_session_egress
 from app.errors import AppError
 from app.paths import Paths
-from app.services.egress_rules import LocalEgress, offered
+from app.services.egress_rules import LocalEgress, offered, unoffered
 from vm.egress.rules import parse_rule
 
 if TYPE_CHECKING:
@@ -34,6 +34,20 @@ def test_addresses_are_never_widened_and_what_is_no_name_gets_no_rule() -> None:
     assert offered("2001:db8::1", 443, None) == ()
     assert offered("\x1b]0;x.example", 443, "allow") == ()
     assert [one.rule.text for one in offered("10.0.0.5", 443, "deny")] == ["10.0.0.5/32"] * 3
+
+
+def test_no_rule_is_offered_that_would_have_no_effect_and_it_is_said_why() -> None:
+    for effect in ("allow", "deny", None):
+        assert offered("llm.cloche.internal", 80, effect) == ()
+    reason, hint = unoffered("llm.cloche.internal", 80)
+    assert "credential broker" in reason
+    assert hint.endswith("cloche egress explain llm.cloche.internal --session ID")
+    assert offered("10.0.0.5", 5432, "allow") == ()
+    reason, hint = unoffered("10.0.0.5", 5432)
+    assert "private" in reason
+    assert hint.endswith("cloche egress allow 10.0.0.5/32:5432 --project --private")
+    assert unoffered("\x1b]0;x.example", 443)[1] == ""
+    assert unoffered("pkgs.example", 443) == ("", "")
 
 
 def test_a_session_that_is_gone_is_said_and_nothing_is_written(tmp_path: Path) -> None:

@@ -70,6 +70,7 @@ def test_a_project_tightens_and_never_widens(tmp_path: Path) -> None:
         ("egress: {unlisted: ask}\n", "may only set 'unlisted: deny'"),
         ("egress: {wait: 600}\n", "unknown key 'wait'"),
         ("egress:\n  deny:\n    - x..example\n", "is no host name"),
+        ("egress: {deny: ['*.cloche.internal']}\n", "credential broker"),
         ("egress: {deny: x.example}\n", "must be a list"),
     ],
 )

@@ -276,6 +276,27 @@ def test_an_internal_name_is_no_host() -> None:
     assert (found.action, found.code) == ("deny", "internal-name")
 
 
+@pytest.mark.parametrize(
+    ("rule", "port", "profile", "ask", "words"),
+    [
+        ("x.example", 8443, STANDARD, True, "ports 80 and 443 alone; no rule allows x.example on"),
+        ("x.example:22", 443, STANDARD, False, "port 22 alone; no rule allows x.example on"),
+        ("*.example:22", 443, LOCKED, True, "port 22 alone; no rule allows x.example on port 443"),
+        ("x.example", 8443, OPEN, True, "ports 80 and 443 alone; no rule is about x.example on"),
+        ("8.8.8.8", 53053, STANDARD, True, "alone; no rule is about 8.8.8.8 on port 53053, which"),
+        ("y.example", 8443, STANDARD, True, "No rule allows x.example (profile"),
+    ],
+)
+def test_a_rule_of_the_host_for_other_ports_is_named(
+    rule: str, port: int, profile: Profile, ask: bool, words: str
+) -> None:
+    mine = parse_rule(rule, "allow", origin="rules.yaml:3")
+    host = "8.8.8.8" if rule == "8.8.8.8" else "x.example"
+    found = decide(Request(host, port), Policy(profile, user=(mine,), ask=ask))
+    assert words in found.reason
+    assert ("(rules.yaml:3)" in found.reason) is (rule != "y.example")
+
+
 @pytest.mark.parametrize("port", [53, 853])
 @pytest.mark.parametrize("profile", [STANDARD, OPEN])
 def test_the_dns_of_others_needs_a_rule_that_names_its_port(port: int, profile: Profile) -> None:
@@ -330,5 +351,6 @@ def test_the_sessions_own_services_are_let_through_and_no_other_internal_name() 
     ):
         verdict = decide(Request(host, port), policy)
         assert (verdict.action, verdict.level) == ("deny", "absolute")
+        assert "is no service of this session" in verdict.reason
     closed = replace(policy, closed=True)
     assert decide(Request("lab.cloche.internal", 80), closed).code == "closed"

@@ -100,7 +100,7 @@ def test_a_network_with_host_bits_is_told_what_was_meant() -> None:
         ("localhost", False, True, "not-effective"),
         ("printer.local", False, True, "not-effective"),
         ("*.localhost", False, True, "not-effective"),
-        ("llm.cloche.internal", False, True, "not-effective"),
+        ("llm.cloche.internal", False, True, "internal-name"),
         ("*.com", False, True, "too-wide"),
     ],
 )
@@ -121,8 +121,15 @@ def test_an_allow_that_can_take_effect_is_taken(text: str, private: bool) -> Non
     check_effective(parse_rule(text, "allow", private=private), LINK, users=True)
 
 
-def test_every_deny_is_taken() -> None:
-    for text in ("127.0.0.1", "*.com", "localhost", "[2001:db8::/32]"):
+@pytest.mark.parametrize("text", ["*.cloche.internal", "llm.cloche.internal:80", "cloche.internal"])
+def test_a_deny_of_cloches_own_services_is_refused_for_it_would_deny_nothing(text: str) -> None:
+    with pytest.raises(BadRule, match="services of Cloche's credential broker") as caught:
+        check_effective(parse_rule(text, "deny"), LINK, users=True)
+    assert caught.value.code == "internal-name"
+
+
+def test_every_other_deny_is_taken() -> None:
+    for text in ("127.0.0.1", "*.com", "localhost", "[2001:db8::/32]", "*.internal"):
         check_effective(parse_rule(text, "deny"), LINK, users=False)
 
 

@@ -102,7 +102,7 @@ def decide(request: Request, policy: Policy, own: Own = LINK, now: float = 0.0) 
         or _closed(policy)
         or _internal(request, policy)
         or _by_rule(request, policy, own, now)
-        or _unlisted(request, policy, own)
+        or _unlisted(request, policy, own, now)
     )
 
 
@@ -147,7 +147,7 @@ def _local_name(request: Request, policy: Policy) -> Verdict | None:
         return None
     if name == INTERNAL or covers(f"*.{INTERNAL}", name):
         port = f" on port {request.port}" if name in policy.internal else ""
-        return _deny("absolute", "internal-name", f"{name} is no service of Cloche{port}.")
+        return _deny("absolute", "internal-name", f"{name} is no service of this session{port}.")
     if is_local_name(name):
         reason = f"{name} names a machine or service nearby, never a host of the internet."
         return _deny("absolute", "local-name", reason)
@@ -189,7 +189,7 @@ def _by_rule(request: Request, policy: Policy, own: Own, now: float) -> Verdict 
     return None
 
 
-def _unlisted(request: Request, policy: Policy, own: Own) -> Verdict:
+def _unlisted(request: Request, policy: Policy, own: Own, now: float) -> Verdict:
     """Decide about what no rule is about."""
     profile = policy.profile
     origin = f"profile {profile.name}"
@@ -200,17 +200,39 @@ def _unlisted(request: Request, policy: Policy, own: Own) -> Verdict:
         reason = f"Port {request.port} is another DNS server's; names are answered here."
         return _deny("default", "foreign-dns", reason, origin=origin)
     if is_literal(request.host) and profile.unlisted != "allow":
-        reason = f"{request.host} is a bare address, and no rule is about it."
+        none = _none(request, policy, now, "is about")
+        reason = f"{none}, which is a bare address."
         return _deny("default", "literal-address", reason, origin=origin)
     if profile.unlisted == "allow":
-        reason = f"No rule is about {request.host}; the {origin} allows it."
+        none = _none(request, policy, now, "is about")
+        reason = f"{none}; the {origin} allows it."
         verdict = Verdict("allow", "default", "", origin, "allowed", reason)
         return _inspected(verdict, request, policy, ())
-    return _asked(request, policy, origin)
+    return _asked(request, policy, origin, now)
 
 
-def _asked(request: Request, policy: Policy, origin: str) -> Verdict:
-    none = f"No rule allows {request.host} ({origin})"
+def _other_ports(request: Request, policy: Policy, now: float) -> Rule | None:
+    """Return an allow of the host that is about other ports than the request's."""
+    if request.port is None:
+        return None
+    rules = [rule for _, level in policy.levels() for rule in level if rule.holds(now)]
+    allows = (rule for rule in rules if rule.effect == "allow" and rule.matches_host(request))
+    return next(allows, None)
+
+
+def _none(request: Request, policy: Policy, now: float, verb: str) -> str:
+    """Begin a sentence that no rule decided, and name the one that looks as if it did."""
+    other = _other_ports(request, policy, now)
+    if other is None:
+        return f"No rule {verb} {request.host}"
+    *most, last = map(str, other.ports)
+    ports = f"ports {', '.join(most)} and {last}" if most else f"port {last}"
+    near = f"'{other.text}' ({other.origin}) is about {ports} alone"
+    return f"{near}; no rule {verb} {request.host} on port {request.port}"
+
+
+def _asked(request: Request, policy: Policy, origin: str, now: float) -> Verdict:
+    none = f"{_none(request, policy, now, 'allows')} ({origin})"
     if policy.profile.unlisted == "deny":
         return _deny("default", "not-listed", f"{none}.", origin=origin)
     if not policy.ask:

@@ -101,14 +101,15 @@ class Rule:
 
         A DNS question names no port: an allow of any port matches it, a deny if it means all.
         """
-        return self._matches_port(request.port) and self._matches_host(request)
+        return self._matches_port(request.port) and self.matches_host(request)
 
     def _matches_port(self, port: int | None) -> bool:
         if port is None:
             return self.effect == "allow" or not self.ports
         return not self.ports or port in self.ports
 
-    def _matches_host(self, request: Request) -> bool:
+    def matches_host(self, request: Request) -> bool:
+        """Tell whether the rule is about a request's host, on whichever ports."""
         network = self.network
         if network is None:
             return covers(self.host, request.host)
@@ -158,11 +159,13 @@ def parse_rule(text: str, effect: Effect, *, private: bool = False, origin: str 
 
 
 def check_effective(rule: Rule, own: Own, *, users: bool) -> None:
-    """Refuse an allow that no order of rules could give effect.
+    """Refuse a rule that no order of rules could give effect.
 
-    `users`: it stands in the user's own files, where `private: true` means something.
-    Raises BadRule.
+    Of denies only those of Cloche's own names are refused: what they are about stays open, while
+    any other one is at worst about what is refused anyway. `users`: it stands in the user's own
+    files, where `private: true` means something. Raises BadRule.
     """
+    _check_internal(rule.host)
     if rule.effect == "deny":
         return
     if rule.private and not users:
@@ -186,12 +189,16 @@ def _check_network(rule: Rule, network: Network, own: Own) -> None:
     raise _no_effect(rule.host, f"{found.reason}, which is always refused")
 
 
+def _check_internal(pattern: str) -> None:
+    if covers_pattern(f"*.{INTERNAL}", pattern) or pattern.removeprefix("*.") == INTERNAL:
+        why = f"names below {INTERNAL} are services of Cloche's credential broker"
+        raise _no_effect(pattern, why, "internal-name")
+
+
 def _check_name(pattern: str) -> None:
     name = pattern.removeprefix("*.")
     if is_local_name(name):
         raise _no_effect(pattern, "such names are always refused")
-    if covers_pattern(f"*.{INTERNAL}", pattern) or name == INTERNAL:
-        raise _no_effect(pattern, f"names below {INTERNAL} are Cloche's own")
     if too_wide(pattern):
         raise BadRule("too-wide", f"{pattern} would allow a whole top-level domain.")
 
