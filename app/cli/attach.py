@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Final
 
 from app.cli.attach_keys import PrefixFinder
 from app.cli.filter import COLORS_BACK, OutputFilter
+from app.cli.waiting import news_of
 from app.client import fleet
 from app.client.session import SessionClient
 from app.client.terminal import PaneClient
@@ -31,9 +32,10 @@ from app.prefix import prefix_name
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Generator
+    from collections.abc import AsyncIterator, Generator
 
     from app.cli.output import Output
+    from app.cli.waiting import Wait
 
 SETTLE_S: Final = 0.15
 """Time in which this terminal answers the queries of a replay; its answers are thrown away."""
@@ -93,7 +95,7 @@ async def attach_here(paths: Paths, session_id: str, *, read_only: bool = False)
         try:
             attachment = _Attachment(pane, prefix, read_only=read_only)
             with raw_terminal(main_screen=b""):
-                status = await attachment.run()
+                status = await attachment.run(news_of(client))
             if attachment.signalled:
                 os.kill(os.getpid(), attachment.signalled)  # which now does what it always does
             return status
@@ -126,6 +128,8 @@ class _Attachment:
         self._holds = not read_only
         self._filter = OutputFilter()
         self._alternate = False
+        self._writing = asyncio.Lock()
+        """Held while a chunk is written: a sentence of ours comes between two."""
         self._prefix = prefix_name(prefix)
         self._finder = PrefixFinder(prefix, "d" if read_only else "dt")
         self._live = asyncio.Event()
@@ -134,7 +138,8 @@ class _Attachment:
         """The signal that asked us to end, else 0."""
         self._keys: asyncio.Queue[bytes] = asyncio.Queue(64)
 
-    async def run(self) -> int | None:
+    async def run(self, news: AsyncIterator[Wait]) -> int | None:
+        """Carry the terminal; `news` are told in its last row."""
         loop = asyncio.get_running_loop()
         loop.add_reader(0, self._on_keys)
         loop.add_signal_handler(signal.SIGWINCH, self._resize)
@@ -145,6 +150,7 @@ class _Attachment:
             self._pane.take()
         output = loop.create_task(self._output())
         others = (loop.create_task(self._input()), loop.create_task(self._leave()))
+        telling = loop.create_task(self._tell(news))
         try:
             await asyncio.wait((output, *others), return_when=asyncio.FIRST_COMPLETED)
             ended = output.done() and not self.signalled
@@ -153,9 +159,10 @@ class _Attachment:
             loop.remove_reader(0)
             for number in (signal.SIGWINCH, *SIGNALS):
                 loop.remove_signal_handler(number)
-            for task in (output, *others):
+            tasks = (output, telling, *others)
+            for task in tasks:
                 task.cancel()
-            await asyncio.gather(output, *others, return_exceptions=True)
+            await asyncio.gather(*tasks, return_exceptions=True)
             back = MAIN_SCREEN if self._alternate else b""
             with contextlib.suppress(OSError):
                 os.write(1, back + (COLORS_BACK if self._filter.colored else b""))
@@ -170,8 +177,7 @@ class _Attachment:
         await self._left.wait()
 
     def _resize(self) -> None:
-        raw = fcntl.ioctl(1, termios.TIOCGWINSZ, bytes(8))
-        rows, columns, _, _ = struct.unpack("4H", raw)
+        rows, columns = _size()
         if rows and columns and not self._read_only:
             self._pane.resize(columns, rows)
 
@@ -194,12 +200,22 @@ class _Attachment:
             if passed and self._holds:
                 await self._pane.send(passed)
             elif passed:
-                self._say()
+                await self._say_why()
 
-    def _say(self) -> None:
-        """Say why keys do nothing; the filter lets no chunk end within a sequence."""
-        sentence = (WATCHING if self._read_only else ELSEWHERE).format(self._prefix)
-        os.write(1, (NOTE % sentence).encode())
+    async def _say_why(self) -> None:
+        """Say why keys do nothing."""
+        await self._say((WATCHING if self._read_only else ELSEWHERE).format(self._prefix))
+
+    async def _tell(self, news: AsyncIterator[Wait]) -> None:
+        """Say what begins to wait for the user, whose keys all go to the guest here."""
+        await self._live.wait()
+        async for wait in news:
+            await self._say(fitting(wait, _size()[1] - 2))
+
+    async def _say(self, sentence: str) -> None:
+        """Show a sentence in the last row; the filter lets no chunk end within a sequence."""
+        async with self._writing:
+            await _write((NOTE % sentence).encode())
 
     def _commands(self, data: bytes) -> bytes:
         passed = bytearray()
@@ -216,7 +232,8 @@ class _Attachment:
         """Write output; the filter lets no chunk end within a sequence."""
         for switch in ALTERNATE.finditer(data):
             self._alternate = switch[1] == b"h"
-        await _write(data)
+        async with self._writing:
+            await _write(data)
 
     async def _output(self) -> int:
         while (event := await self._pane.next()) is not None:
@@ -230,10 +247,25 @@ class _Attachment:
             elif event.kind == "holder" and not self._read_only:
                 lost, self._holds = self._holds and not event.holds, event.holds
                 if lost:
-                    self._say()
+                    await self._say_why()
             elif event.kind == "ended":
                 return event.status & 0xFF
         raise AppError("keeper-lost", "The session's keeper went away.", "See: cloche ps")
+
+
+def fitting(wait: Wait, width: int) -> str:
+    """Return a sentence about what waits that fits into one row; the host's end always shows."""
+    sentence = f"{wait.what}: {wait.command}"
+    if len(sentence) <= width:
+        return sentence
+    tail = f"{wait.what}, elsewhere: cloche ps"
+    return tail if len(tail) <= width else tail[-max(1, width) :]
+
+
+def _size() -> tuple[int, int]:
+    """Return rows and columns of this terminal; 0 where it does not know them."""
+    rows, columns, _, _ = struct.unpack("4H", fcntl.ioctl(1, termios.TIOCGWINSZ, bytes(8)))
+    return rows, columns
 
 
 async def _write(data: bytes) -> None:

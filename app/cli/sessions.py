@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from app.cli.waiting import held_lines
 from app.client import fleet
 from app.client.host_limits import patience_s
 from app.client.naming import rename_session
@@ -59,6 +60,8 @@ def _print_sessions(output: Output, sessions: list[SessionInfo]) -> None:
             output.line(f"  {info.hint}")
         for notice in info.notices:
             output.line(f"{info.id}: {notice}" if not info.message else f"  {notice}")
+        for line in held_lines(info):
+            output.line(line)
 
 
 def _row(info: SessionInfo) -> tuple[str, ...]:

@@ -127,7 +127,7 @@ def needs_of(infos: Sequence[SessionInfo], glyphs: Glyphs) -> list[Need]:
         cap = cap_question(info)
         if cap is not None:
             key = f"{ASKS}{cap.key}"
-            asks.append(Need(key, "waiting", glyphs.asks, f"{name} cap ", cap.target))
+            asks.append(Need(key, "waiting", glyphs.asks, f"{name} ", "is at its cap"))
         if info.state == "running" and info.agent_state in ("waiting", "stalled"):
             word = "waits for an answer" if info.agent_state == "waiting" else "does not move on"
             sign = str(getattr(glyphs, info.agent_state))
@@ -178,13 +178,19 @@ def session_of(key: str) -> str:
     return key.removeprefix(ASKS).partition(" ")[0]
 
 
+def _waits(info: SessionInfo) -> bool:
+    """Tell whether a session goes on only when the user answers: its agent, network or cap."""
+    agent = info.state == "running" and info.agent_state in ("waiting", "stalled")
+    return agent or bool(asks_of(info))
+
+
 def top_bar_value(infos: Sequence[SessionInfo], workspace: str) -> TopBarValue:
     """Return the counts of the first line."""
     running = [info for info in infos if info.state == "running"]
     return TopBarValue(
         workspace=safe_name(PurePath(workspace).name or "/").text,
         working=sum(info.agent_state == "working" for info in running),
-        waiting=sum(info.agent_state in ("waiting", "stalled") for info in running),
+        waiting=sum(_waits(info) for info in infos),
         review=sum(to_review(info) for info in infos),
         failed=sum(shown_state(info) == "failed" for info in infos),
         asks=sum(map(asks_of, infos)),

@@ -64,6 +64,38 @@ async def test_the_prefix_leaves(tmp_path: Path, prefix: str, typed: bytes) -> N
     assert b"\x1b[<99u\x1b[>4m" in written
 
 
+@pytest.mark.parametrize(
+    ("columns", "said"),
+    [
+        (200, b" a connection to x.example:443 is held: cloche egress allow x.example "),
+        (64, b" a connection to x.example:443 is held, elsewhere: cloche ps "),
+        (40, b"443 is held, elsewhere: cloche ps "),
+    ],
+)
+async def test_what_waits_is_told_in_the_last_row_and_never_scrolls_it(
+    tmp_path: Path, columns: int, said: bytes
+) -> None:
+    wait = ("a connection to x.example:443 is held", "cloche egress allow x.example")
+    async with PaneServer(tmp_path / "s") as guest:
+        pid, terminal = pty.fork()
+        if pid == 0:
+            fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("4H", 24, columns, 0, 0))
+            argv = [sys.executable, "-P", str(PROGRAM), str(tmp_path / "s"), "ctrl+g", *wait]
+            os.execv(sys.executable, argv)
+        await guest.put(b"ready")
+        async with asyncio.timeout(20):
+            written = b""
+            while b"\x1b[999;1H" not in written or not written.endswith(b"\x1b[m\x1b8"):
+                written += await asyncio.to_thread(_read, terminal)
+            await asyncio.to_thread(os.write, terminal, b"\x07d")
+            await read_to_the_end(terminal)
+        await asyncio.to_thread(os.waitpid, pid, 0)
+        os.close(terminal)
+    note = written.partition(b"\x1b[999;1H\x1b[0;7m")[2].partition(b"\x1b[m")[0]
+    assert said in note
+    assert len(note) <= columns
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 async def test_a_signal_gives_the_terminal_back(tmp_path: Path, number: signal.Signals) -> None:
     async with PaneServer(tmp_path / "s") as guest:
