@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Self
 
 from textual.message import Message
 
-from widgets.cells import Piece, total, two_sided
+from widgets.cells import Piece, cut, total, two_sided
 from widgets.lines import LineView
 
 if TYPE_CHECKING:
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
 COUNT_AFTER = 0.5
 """Seconds after which a key counts."""
+
+WHO = 8
+"""Cells that whoever waits has at least, however long the host is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +45,8 @@ class Answer:
     """What it would write, and for how long."""
     wide: bool
     """It holds for longer than the session, or for more hosts: wants enter."""
+    does: str = "write this rule"
+    """What enter does then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +102,9 @@ class QuestionStrip(LineView, can_focus=True):
 
         question: HeldQuestion
 
+    class KeysChanged(Message):
+        """Other keys count now than before."""
+
     @dataclass
     class Left(Message):
         """The user gave the keys back, or there is nothing to answer any more."""
@@ -125,7 +133,7 @@ class QuestionStrip(LineView, can_focus=True):
         """Show the open questions, oldest first; `now` on the clock of their times."""
         self._now = now
         found = list(questions)
-        if self.has_focus:  # the order that `tab` made of them stays, what is new comes last
+        if self.has_focus:  # the order that tab made of them stays, what is new comes last
             places = {one.key: place for place, one in enumerate(self.questions)}
             found.sort(key=lambda one: places.get(one.key, len(places)))
         self._set(tuple(found), gone=True)
@@ -136,12 +144,15 @@ class QuestionStrip(LineView, can_focus=True):
         self._set((*first, *(one for one in self.questions if one.key != key)))
 
     def _set(self, questions: tuple[HeldQuestion, ...], *, gone: bool = False) -> None:
-        before, self.questions = self.shown, questions
+        before, keys = self.shown, self.other_keys()
+        self.questions = questions
         after = self.shown
         # other answers under the same key are another question: one more port changes every rule
         if before is None or after is None or _asked(before) != _asked(after):
             self.chosen = None
             self._count_from = time.monotonic() + COUNT_AFTER
+        if keys != self.other_keys():
+            self.post_message(self.KeysChanged())
         self.set_class(bool(questions), "-shown")
         self.set_row_count(3)
         self.redraw()
@@ -164,8 +175,7 @@ class QuestionStrip(LineView, can_focus=True):
 
     def on_blur(self) -> None:
         """Forget a half-given answer."""
-        self.chosen = None
-        self.redraw()
+        self.choose(None)
 
     def on_key(self, event: events.Key) -> None:
         """Take an answer; no key goes anywhere else from here."""
@@ -184,10 +194,15 @@ class QuestionStrip(LineView, can_focus=True):
         elif event.key == "escape":
             self._step_back()
         elif answer is not None and answer.wide:
-            self.chosen = answer
-            self.redraw()
+            self.choose(answer)
         elif answer is not None:
             self._give(question, answer)
+
+    def choose(self, answer: Answer | None) -> None:
+        """Show the rule of a wide answer until enter, or that of none."""
+        self.chosen = answer
+        self.redraw()
+        self.post_message(self.KeysChanged())
 
     def _give(self, question: HeldQuestion, answer: Answer) -> None:
         self._set(self.questions[1:])
@@ -196,8 +211,7 @@ class QuestionStrip(LineView, can_focus=True):
     def _step_back(self) -> None:
         if self.chosen is None:
             self.post_message(self.Left(self))
-        self.chosen = None
-        self.redraw()
+        self.choose(None)
 
     def draw_row(self, row: int, width: int) -> Strip:
         """Draw who wants where, why it is asked, or how to answer."""
@@ -214,10 +228,10 @@ class QuestionStrip(LineView, can_focus=True):
         """Show the end of the host in any case: it says whose it is."""
         paint, mark = self.paint, self.glyphs.ellipsis
         right = [(self._times(question), paint("muted", "raised"))]
-        lead = f"{self.glyphs.waiting} {question.who} {question.wish} "
         room = width - total(right) - 1
-        lead = lead if len(lead) + len(question.target) <= room else lead[: max(12, room // 3)]
-        target = question.target
+        sign, wish, target = f"{self.glyphs.waiting} ", f" {question.wish} ", question.target
+        who = room - len(sign) - len(wish) - len(target)
+        lead = sign + cut(question.who, max(WHO, who), mark) + wish
         if len(lead) + len(target) > room:
             target = mark + target[-max(1, room - len(lead) - 1) :]
         bold = paint("foreground", "raised", "b")
@@ -242,14 +256,22 @@ class QuestionStrip(LineView, can_focus=True):
             key = self.paint("warning", "raised", "b")
             return [(self._opener, key), (" answers", self.paint("muted", "raised"))], []
         if self.chosen is not None:
-            return self._keys((("enter", "write this rule"), ("esc", "back")), width), []
+            return self._keys(self.other_keys(), width), []
         keys = [(one.shown, one.label) for one in question.answers]
         keys += [("enter", "all")] if question.more else []
-        more = [("tab", "next")] if len(self.questions) > 1 else []
-        for one in (("esc", "later"), *more):  # in the last line of the screen, too
+        others = [one for one in self.other_keys() if one[0] != "enter"]
+        for one in reversed(others):  # in the last line of the screen, too
             if _room([*keys, one]) < width:
                 keys.append(one)
         return self._keys(keys, width), []
+
+    def other_keys(self) -> tuple[tuple[str, str], ...]:
+        """Return the keys that work now beside the answers' own, and what they do."""
+        if self.chosen is not None:
+            return ("enter", self.chosen.does), ("esc", "back")
+        more = [("tab", "next")] if len(self.questions) > 1 else []
+        more += [("enter", "all answers")] if self.shown is not None and self.shown.more else []
+        return (*more, ("esc", "later"))
 
     def _keys(self, keys: Sequence[tuple[str, str]], width: int) -> list[Piece]:
         """Return all keys, with less air where they would not fit."""

@@ -164,7 +164,7 @@ class Need:
     sign: str
     text: str
     host: str = ""
-    """Where a held connection wants to; its end is always seen."""
+    """Where a held connection wants to, or what it is about; its end is always seen."""
 
 
 class NeedsList(LineList[Need]):
@@ -204,7 +204,10 @@ class NeedsList(LineList[Need]):
         mark = self.glyphs.ellipsis
         text = cut(item.text, max(width // 2, width - len(item.host)), mark)
         room = max(1, width - cells(text))
-        return text, item.host if len(item.host) <= room else mark + item.host[1 - room :]
+        if len(item.host) <= room:
+            return text, item.host
+        lead = "" if text != item.text else mark  # one mark says that something is left out
+        return text, lead + item.host[len(lead) - room :]
 
 
 class SessionStrip(LineView, can_focus=True):

@@ -242,6 +242,12 @@ class ClocheApp(App[None], inherit_bindings=False):
         """Give the keys back."""
         self.asks.left(message)
 
+    @on(QuestionStrip.KeysChanged)
+    def show_question_keys(self) -> None:
+        """Show the keys that count for the question in the last line, too."""
+        if self.asks.has_keys and isinstance(self.screen, WorkScreen):
+            self.screen.refresh_keys()
+
     @on(QuestionStrip.More)
     def show_answers(self, message: QuestionStrip.More) -> None:
         """Show every answer."""

@@ -84,7 +84,7 @@ class Asking:
     @property
     def has_keys(self) -> bool:
         """Whether the strip has the focus."""
-        return isinstance(self._app.focused, QuestionStrip)
+        return bool(self._app.screen_stack) and isinstance(self._app.focused, QuestionStrip)
 
     # Keys
 

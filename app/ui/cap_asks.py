@@ -75,6 +75,6 @@ def _answers(meter: Meter) -> tuple[Answer, ...]:
     none = "no cap for this session: nothing asks again, whatever it uses"
     return (
         Answer("r", "r", f"raise to {more}", f"cap of {more}", False),
-        Answer("n", "n", "no cap", none, True),
+        Answer("n", "n", "no cap", none, True, "lift the cap"),
         Answer("k", "k", "keep stopped", "refuse what waits and what comes", False),
     )

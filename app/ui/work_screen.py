@@ -225,10 +225,7 @@ class WorkScreen(SpeakingScreen):
         strip = self.focused
         if isinstance(strip, QuestionStrip):
             lead = (f"{self.glyphs.keys} keys answer the question", "warning")
-            more = [Hint("tab", "next")] if len(self.cloche.asks.questions) > 1 else []
-            if strip.shown is not None and strip.shown.more:
-                more.append(Hint("enter", "all answers"))
-            bar.show([*more, Hint("esc", "later")], None, lead=lead)
+            bar.show([Hint(*one) for one in strip.other_keys()], None, lead=lead)
             return
         if self._prefix:
             bar.show(self.hints(), help_hint, lead=(self.cloche.prefix_name, "warning"))

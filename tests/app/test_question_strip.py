@@ -142,6 +142,26 @@ async def test_the_end_of_a_long_host_is_seen_and_all_answers_fit(glyphs: Glyphs
         assert "! deny always" in text
 
 
+@pytest.mark.parametrize(
+    ("name", "host", "wish", "said"),
+    [
+        ("mine-reader-ws", "3,200 of 2,000 tokens", "used up its cap:", "… used up its cap: 3,200"),
+        ("n" * 90, "x.example", "wants", "… wants x.example"),
+        ("n" * 90, "h" * 90 + ".example", "wants", "… wants …hhh"),
+        ("mine", "x.example", "wants", "(mine) wants x.example"),
+    ],
+)
+async def test_who_is_shortened_and_what_it_wants_never(
+    name: str, host: str, wish: str, said: str
+) -> None:
+    app = StripApp()
+    async with app.run_test(size=(80, 20)) as pilot:
+        one = replace(PKGS, who=f"agent ({name})", target=host, wish=wish)
+        app.strip.show([one], 107.0)
+        await settle(pilot)
+        assert said in screen_text(pilot).splitlines()[0]
+
+
 def test_an_address_is_not_widened_and_each_key_gives_what_it_shows() -> None:
     literal = replace(ASKED, host="203.0.113.7")
     assert given_by(literal, "w") is None
