@@ -42,6 +42,16 @@ def test_refusals_are_counted_by_target_and_reason(tmp_path: Path) -> None:
     assert refused_in(tmp_path / "none") == ()
 
 
+def test_both_questions_of_one_look_up_are_one_refusal_and_a_failure_is_none() -> None:
+    def query(qtype: str, at: float, host: str = "a.example") -> Entry:
+        return Entry(at, "query", host, None, "deny", code="not-listed", qtype=qtype)
+
+    log = [query("A", 1.0), query("A", 1.0, "b.example"), query("AAAA", 1.1), query("A", 2.0)]
+    failed = Entry(2.0, "open", "c.example", 80, "allow", code="no-address")
+    found = {one.host: one.count for one in refused([*log, failed])}
+    assert found == {"a.example": 2, "b.example": 1}
+
+
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(1, 5)), max_size=30))
 def test_no_refusal_gets_lost(log: list[tuple[str, int]]) -> None:
     entries = [entry(f"{name}.example", "deny", "denied", count) for name, count in log]

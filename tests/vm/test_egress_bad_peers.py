@@ -152,6 +152,7 @@ async def test_without_a_name_server_on_the_host_a_connection_is_refused_and_say
         assert happened == "ConnectionRefusedError"
         entry = await here.entry(lambda line: line.kind == "open")
         assert (entry.code, entry.host) == ("no-resolver", "a.example")
+        assert (entry.verdict, entry.failed) == ("allow", True)
         assert "name server" in entry.reason
 
 

@@ -4,6 +4,7 @@ import json
 import os
 import resource
 import signal
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vm.egress import ledger as module
-from vm.egress.kinds import Action, Entry
+from vm.egress.kinds import Action, Entry, Request
 from vm.egress.ledger import (
     BURST,
     MAX_REFUSED,
@@ -23,6 +24,7 @@ from vm.egress.ledger import (
     read_totals,
     target,
 )
+from vm.egress.local_end import http_refusal
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -139,6 +141,35 @@ def test_refused_targets_are_counted_by_name_up_to_a_bound(tmp_path: Path) -> No
     assert log.totals.denied == MAX_REFUSED + 51
     assert len(log.totals.refused) == MAX_REFUSED
     assert log.totals.refused["h0.example:443"] == 2
+
+
+def test_an_allowed_host_that_cannot_be_reached_is_neither_let_through_nor_denied(
+    tmp_path: Path,
+) -> None:
+    log = Ledger(tmp_path / "egress.jsonl")
+    log(replace(opened("a.example"), code="no-address"))
+    log(replace(opened("a.example", verdict="deny"), code="not-listed"))
+    log(opened("a.example"))
+    log.close()
+    totals = read_totals(tmp_path / "egress.jsonl")
+    assert (totals.entries, totals.allowed, totals.denied) == (3, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("code", "status", "error", "retry"),
+    [
+        ("no-address", b"502 Bad Gateway", "egress-failed", True),
+        ("not-listed", b"403 Forbidden", "egress-refused", False),
+    ],
+)
+def test_plain_http_is_told_whether_it_was_refused_or_failed(
+    code: str, status: bytes, error: str, retry: bool
+) -> None:
+    answer = http_refusal(Request("a.example", 80), code, "Why.")
+    head, _, body = answer.partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 " + status)
+    told = json.loads(body)
+    assert (told["error"], told["code"], told["retry"]) == (error, code, retry)
 
 
 def test_a_full_disk_ends_neither_the_log_nor_its_counts(tmp_path: Path) -> None:

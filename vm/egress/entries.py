@@ -28,8 +28,13 @@ class Seen:
     merged: int = 0
 
 
+def _is_made(entry: Entry) -> bool:
+    """Tell whether a connection was let through and made."""
+    return entry.kind == "open" and entry.verdict == "allow" and not entry.failed
+
+
 class Merging:
-    """Passes entries on to a log. `open` and `close` of allowed connections always pass."""
+    """Passes entries on to a log. `open` and `close` of connections that were made always pass."""
 
     def __init__(self, log: Log) -> None:
         self._log = log
@@ -37,7 +42,7 @@ class Merging:
 
     def __call__(self, entry: Entry) -> None:
         """Take an entry; it passes now, or counts in one that passes later."""
-        if entry.kind == "close" or (entry.kind == "open" and entry.verdict == "allow"):
+        if entry.kind == "close" or _is_made(entry):
             self._log(entry)
             return
         seen = self._find(entry)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from vm.egress.host_end import HostEnd
 from vm.egress.inspect import inspector_for
-from vm.egress.kinds import DialRefused, Entry, Verdict
+from vm.egress.kinds import FAILURES, DialRefused, Entry, Verdict
 from vm.egress.local_end import ALERT, Farewell, RefusedHttp, http_refusal
 from vm.egress.tcp import State
 
@@ -171,8 +171,12 @@ class Flow:
             self._forbidden("no-hello")
 
     def _refuse(self, verdict: Verdict) -> None:
-        """Refuse by a reset; plain HTTP gets words, for its tools show them."""
-        self._note("open", "deny", verdict.code, verdict.reason)
+        """Refuse by a reset; plain HTTP gets words, for its tools show them.
+
+        What was allowed and could not be made ends the same way, and stands in the log as allowed.
+        """
+        action = "allow" if verdict.code in FAILURES else "deny"
+        self._note("open", action, verdict.code, verdict.reason)
         if self.request.port != HTTP_PORT:
             self._finish()
             self.stream.abort()

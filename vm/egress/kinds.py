@@ -7,7 +7,7 @@ The gateway moves bytes. Whether it may is decided behind `Judge`, how a host is
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Final, Literal, Protocol
 
 if TYPE_CHECKING:
     import socket
@@ -90,6 +90,16 @@ class Refused(Exception):
         self.code = code
 
 
+FAILURES: Final = frozenset(
+    (
+        *("no-address", "no-resolver", "refused", "timeout", "unreachable", "reset", "network"),
+        *("too-many-files", "proxy-timeout", "proxy-lost", "proxy-unreachable", "proxy-garbage"),
+        *("proxy-auth", "broker-away"),
+    )
+)
+"""Codes of connections that were allowed and could not be made: nobody refused them."""
+
+
 @dataclass(frozen=True, slots=True)
 class Dialled:
     """A connection that the host made."""
@@ -145,6 +155,11 @@ class Entry:
     qtype: str = ""
     note: str = ""
     count: int = 1
+
+    @property
+    def failed(self) -> bool:
+        """Whether it was allowed, and yet no connection came of it."""
+        return self.kind == "open" and self.verdict == "allow" and self.code in FAILURES
 
 
 class Log(Protocol):

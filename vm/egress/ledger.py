@@ -49,7 +49,7 @@ class Totals:
     entries: int = 0
     queries: int = 0
     allowed: int = 0
-    """Connections that were let through."""
+    """Connections that were let through and made."""
     denied: int = 0
     """Connections and names that were refused, by a rule, by an answer or for want of one."""
     dropped: int = 0
@@ -69,7 +69,7 @@ class Totals:
             self.queries += count
             self._deny(entry, entry.host, count)
         elif entry.kind == "open":
-            self.allowed += count * (entry.verdict == "allow")
+            self.allowed += count * (entry.verdict == "allow" and not entry.failed)
             self._deny(entry, target(entry.host, entry.port), count)
         elif entry.kind == "close":
             self.up += entry.up

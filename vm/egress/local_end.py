@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Final
 
 from vm.egress.dns_answers import MAX_QUERY, NoAnswer
+from vm.egress.kinds import FAILURES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -135,22 +136,26 @@ def say(stream: Stream, words: bytes) -> bytes:
 
 
 def http_refusal(request: Request, code: str, reason: str) -> bytes:
-    """Return a 403 whose body tells people and agents that trying again changes nothing."""
+    """Return a 403 whose body tells people and agents that trying again changes nothing.
+
+    For what was allowed and could not be made a 502, for which trying again may do.
+    """
+    failed = code in FAILURES
     told = {
-        "error": "egress-refused",
+        "error": "egress-failed" if failed else "egress-refused",
         "host": request.host,
         "port": request.port,
         "code": code,
         "reason": reason,
-        "retry": False,
+        "retry": failed,
     }
     body = json.dumps(told, separators=(",", ":")).encode() + b"\n"
     head = (
-        "HTTP/1.1 403 Forbidden\r\n"
+        f"HTTP/1.1 {'502 Bad Gateway' if failed else '403 Forbidden'}\r\n"
         "Content-Type: application/json\r\n"
         f"Content-Length: {len(body)}\r\n"
         "Cache-Control: no-store\r\n"
         "Connection: close\r\n"
-        "X-Cloche-Egress: refused\r\n\r\n"
+        f"X-Cloche-Egress: {'failed' if failed else 'refused'}\r\n\r\n"
     )
     return head.encode("ascii") + body
