@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from app.cli.egress_cap import put_cap
 from app.cli.egress_log import show_log
 from app.client import fleet
 from app.client.egress import reload_rules
-from app.egress.adding import way_out
+from app.egress.adding import way_in, way_out
 from app.egress.compose import About, Composed, compose
 from app.egress.rules_edit import ALWAYS, add_rule
 from app.egress.session import add_session_rule
@@ -31,6 +31,10 @@ if TYPE_CHECKING:
     import argparse
 
     from app.cli.output import Output
+
+
+PRIVATE: Final = "  private: true"
+"""Stands behind a rule that lets private addresses through."""
 
 
 def egress(arguments: argparse.Namespace, output: Output) -> int:
@@ -57,11 +61,15 @@ def _explain(paths: Paths, arguments: argparse.Namespace, output: Output) -> Non
     value = {"host": request.host, "port": request.port, "verdict": verdict.action}
     value |= {"level": verdict.level, "rule": verdict.rule, "origin": verdict.origin}
 
+    value |= {"code": verdict.code, "reason": verdict.reason, "hint": way_in(request, verdict)}
+
     def human() -> None:
         output.line(f"{target(request.host, request.port)}  {verdict.action}  ({verdict.level})")
         output.line(f"  {verdict.reason}")
+        if value["hint"]:
+            output.line(f"  {value['hint']}")
 
-    output.result({**value, "code": verdict.code, "reason": verdict.reason}, human)
+    output.result(value, human)
 
 
 def _request(text: str) -> Request:
@@ -99,10 +107,11 @@ def _rules(paths: Paths, arguments: argparse.Namespace, output: Output) -> None:
 
 
 def _show(output: Output, composed: Composed, rows: list[dict[str, Any]]) -> None:
-    keys = ("level", "verdict", "rule", "origin")
-    output.table(
-        [("LEVEL", "VERDICT", "RULE", "FROM"), *([row[key] for key in keys] for row in rows)]
-    )
+    shown = [
+        (row["level"], row["verdict"], f"{row['rule']}{PRIVATE * row['private']}", row["origin"])
+        for row in rows
+    ]
+    output.table([("LEVEL", "VERDICT", "RULE", "FROM"), *shown])
     if composed.policy.closed:
         output.line("This session lets nothing through.")
     profile = composed.policy.profile

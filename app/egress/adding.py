@@ -5,9 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from vm.egress.ledger import target
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from vm.egress.kinds import Request, Verdict
     from vm.egress.rules import BadRule, Rule
 
 
@@ -60,6 +63,16 @@ def way_out(error: BadRule, rule: Rule | None, option: str = "--project") -> str
     if error.code == "internal-name":
         return f"See which sessions have it: cloche egress explain {rule.host} --session ID"
     return "See what holds: cloche egress rules"
+
+
+def way_in(request: Request, verdict: Verdict) -> str:
+    """Return the command that would let through what no rule is about; empty for all else."""
+    settled = verdict.action == "allow" or verdict.level not in ("private", "default")
+    if settled or ":" in request.host:  # guests have no IPv6
+        return ""
+    private = " --private" if verdict.level == "private" else ""
+    rule = target(request.host, request.port)
+    return f"Let it through: cloche egress allow {rule} --project{private}"
 
 
 def hidden_by(rule: Rule, rules: Iterable[Rule]) -> Rule | None:

@@ -244,7 +244,8 @@ def entry_of(said: wire.Asked) -> Entry:
     allowed = said.code == "answered"
     words = f"{said.method} {said.path}".strip() or "What came was no request"
     why = f" ({sentence(said.code).rstrip('.')})" if sentence(said.code) else ""
-    scrubbed = f"; the key stood in the answer {said.scrubbed} times" if said.scrubbed else ""
+    often = "once" if said.scrubbed == 1 else f"{said.scrubbed} times"
+    scrubbed = f"; the key stood in the answer {often}" if said.scrubbed else ""
     return Entry(
         at=time.time(),
         kind="request",

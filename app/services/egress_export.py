@@ -21,7 +21,10 @@ LOT = 1000
 
 
 def default_path(folder: Path, now: float) -> Path:
-    """Return a name with the time in it, in a folder."""
+    """Return a name with the time in it, in a folder.
+
+    None of a workspace: there the next snapshot and git would take the log.
+    """
     return folder / time.strftime("egress-%Y%m%d-%H%M%S.jsonl", time.localtime(now))
 
 

@@ -6,6 +6,7 @@ import asyncio
 import os
 import time
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
@@ -24,8 +25,6 @@ from snapshot.safe_text import safe_name
 from widgets.line_bar import LineBar
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from textual.binding import BindingType
 
     from app.services.egress_view import Row
@@ -112,8 +111,11 @@ class EgressScreen(EgressLog):
             self.say("The filter still looks at older rows; try again in a moment.")
             return
         self._typing = "export"
-        path = default_path(self.cloche.workspace, time.time())
-        self.query_one(LineBar).open(f"{self.rows.view.shown:,} rows to", str(path))
+        path = default_path(Path.home(), time.time())
+        rows = "1 row" if self.rows.view.shown == 1 else f"{self.rows.view.shown:,} rows"
+        line = self.query_one(LineBar)
+        line.open(f"{rows} to", str(path))
+        line.tell("enter writes   esc leaves ")
 
     @work("egress-write")
     async def write_export(self, path: Path, rows: list[Row]) -> None:

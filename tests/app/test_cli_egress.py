@@ -73,6 +73,55 @@ def test_the_hint_is_what_to_say_next(cloche: Any, words: tuple[str, ...], hint:
     assert cloche(*words)[1]["error"]["hint"].endswith(hint)
 
 
+@pytest.mark.parametrize(
+    ("asked", "rule", "more"),
+    [
+        ("10.1.2.3:22", "10.1.2.3:22", ["--private"]),
+        ("x.example:8443", "x.example:8443", []),
+        ("198.51.100.7:443", "198.51.100.7:443", ["--private"]),
+        ("8.8.8.8:443", "8.8.8.8:443", []),
+    ],
+)
+def test_what_explain_names_lets_it_through(
+    cloche: Any, asked: str, rule: str, more: list[str]
+) -> None:
+    hint = cloche("explain", asked)[1]["hint"]
+    words = ["allow", rule, "--project", *more]
+    assert hint == f"Let it through: cloche egress {' '.join(words)}"
+    assert cloche(*words)[0] == 0
+    found = cloche("explain", asked)[1]
+    assert (found["verdict"], found["hint"]) == ("allow", "")
+
+
+def test_what_no_rule_can_open_gets_no_command(cloche: Any) -> None:
+    for asked in ("127.0.0.1:80", "[2001:db8::1]:443", "a.cloche.internal"):
+        assert cloche("explain", asked)[1]["hint"] == ""
+
+
+def test_a_deny_in_the_way_is_lifted_by_the_command_that_is_named(cloche: Any) -> None:
+    cloche("deny", "x.example", "--always")
+    status, refused = cloche("allow", "x.example:443", "--project")
+    assert (status, refused["error"]["code"]) == (1, "not-effective")
+    said = refused["error"]["hint"].partition("cloche egress ")[2]
+    assert said == "allow x.example:443 --always"
+    assert cloche(*said.split())[1]["removed"] == ["deny x.example"]
+    assert cloche("explain", "x.example:443")[1]["verdict"] == "allow"
+    cloche("deny", "*.wide.example", "--always")
+    hint = cloche("allow", "y.wide.example", "--project")[1]["error"]["hint"]
+    assert "out of rules.yaml by hand (rules.yaml:" in hint
+
+
+def test_the_table_of_rules_says_which_are_private(
+    cloche: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cloche("allow", "10.1.2.3:22", "--always", "--private")
+    cloche("allow", "10x.example:22", "--always")
+    assert run(["egress", "rules"]) == 0
+    table = {line.split()[2]: line for line in capsys.readouterr().out.splitlines() if "10" in line}
+    assert "private: true" in table["10.1.2.3/32:22"]
+    assert "private" not in table["10x.example:22"]
+
+
 def test_an_address_is_explained_and_the_rules_are_listed(cloche: Any) -> None:
     assert cloche("explain", "10.0.0.5:5432")[1]["code"] == "private-address"
     assert cloche("explain", "[::1]")[1]["code"] == "loopback-address"

@@ -7,13 +7,16 @@ from typing import TYPE_CHECKING
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.cli.network_flags import MAX_REFUSED, egress_report
+from app.cli.network_flags import MAX_REFUSED, egress_report, note_refused
+from app.cli.output import Output
 from app.services.egress_refused import refused, refused_in
 from vm.egress.kinds import Entry
 from vm.egress.ledger import NAME, Ledger
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    import pytest
 
 
 def entry(host: str, verdict: str, code: str, count: int = 1, port: int | None = 443) -> Entry:
@@ -56,6 +59,18 @@ def test_both_questions_of_one_look_up_are_one_refusal_and_a_failure_is_none() -
 def test_no_refusal_gets_lost(log: list[tuple[str, int]]) -> None:
     entries = [entry(f"{name}.example", "deny", "denied", count) for name, count in log]
     assert sum(one.count for one in refused(entries)) == sum(count for _, count in log)
+
+
+def test_the_end_of_a_run_names_the_option_that_lets_a_host_through(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    note_refused(Output(as_json=False), tuple(refused([entry("a.example", "deny", "not-listed")])))
+    said = capsys.readouterr().err
+    assert "egress: 1 target was refused:" in said
+    assert "Let one through: --allow-host HOST[:PORT]" in said
+    assert "--allow-cidr" not in said
+    note_refused(Output(as_json=False), tuple(refused([entry("a.example", "deny", "denied")] * 2)))
+    assert "--allow-host" not in capsys.readouterr().err
 
 
 def test_a_report_is_bounded_and_says_how_many_there_were() -> None:

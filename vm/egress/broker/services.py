@@ -140,7 +140,7 @@ def _wrong(service: str, key: str, wanted: str) -> BrokerRefused:
 
 
 def _upstream(name: str, value: object) -> tuple[str, int]:
-    wanted = "https://HOST[:PORT]"
+    wanted = "https://HOST[:PORT], where HOST is a name as its certificate has it"
     try:
         parts = urlsplit(str(value))
         port = parts.port or 443
