@@ -87,7 +87,7 @@ class EgressScreen(EgressLog):
         """Show all texts again, unless the filter was kept."""
         if self._typing == "export":
             if message.accepted:
-                path = self.cloche.workspace / os.path.expanduser(message.text.strip())
+                path = Path.home() / os.path.expanduser(message.text.strip())
                 self.write_export(path, self.rows.view.shown_rows())
         elif not message.accepted:
             self.set_filter(replace(self.rows.view.filter, text=""))

@@ -21,6 +21,7 @@ from widgets.line_bar import LineBar
 if TYPE_CHECKING:
     from pathlib import Path
 
+    import pytest
     from textual.pilot import Pilot
 
     from app.ui.app import ClocheApp
@@ -218,19 +219,25 @@ async def test_a_pinned_host_stays_above_the_others() -> None:
         assert current(screen) == "newest.example"
 
 
-async def test_what_is_shown_is_written_to_a_new_private_file(tmp_path: Path) -> None:
+async def test_what_is_shown_is_written_to_a_new_private_file_outside_the_workspace(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    monkeypatch.setenv("HOME", str(home))
     app, _ = log_app()
     app.workspace = tmp_path
     async with app.run_test(size=SIZE) as pilot:
         screen = await opened(pilot)
         await press(pilot, "v", "x")
         line = screen.query_one(LineBar)
-        assert line.text.startswith(f"{tmp_path}/egress-")
+        assert line.text.startswith(f"{home}/egress-")
+        assert "enter writes   esc leaves" in screen_text(pilot)
         line.query_one(Input).value = "out.jsonl"
         await press(pilot, "enter")
         await until(pilot, lambda: screen.notice is not None)
         assert "3 rows are in" in screen_text(pilot)
-        path = tmp_path / "out.jsonl"
+        path = home / "out.jsonl"
         rows = [msgspec.json.decode(one) for one in path.read_bytes().splitlines()]
         assert [row["verdict"] for row in rows] == ["deny"] * 3
         assert rows[0]["host"] == EVIL
@@ -244,7 +251,8 @@ async def test_what_is_shown_is_written_to_a_new_private_file(tmp_path: Path) ->
         assert "nothing was written" in screen.notice.text
         assert path.read_bytes() == before
         await press(pilot, "x", "escape")
-        assert os.listdir(tmp_path) == ["out.jsonl"]
+        assert os.listdir(home) == ["out.jsonl"]
+        assert os.listdir(tmp_path) == ["home"]
 
 
 async def test_running_sessions_decide_by_a_rule_once_it_is_written() -> None:
