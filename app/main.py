@@ -77,11 +77,20 @@ def run(argv: Sequence[str]) -> int:
 
     output = Output(as_json="--json" in head)
     try:
-        return _dispatch(head, rest, output)
+        return _answer(head, rest, output)
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
         return drop()  # whoever read us is gone
+    except AppError as error:  # not even an error could be said where the answers go
+        return _failed(error, head, output)
+
+
+def _answer(head: list[str], rest: list[str] | None, output: Output) -> int:
+    try:
+        return _dispatch(head, rest, output)
+    except BrokenPipeError:
+        raise
     except Exception as error:  # every error ends as one sentence, never as a traceback
         return _failed(error, head, output)
 
@@ -110,6 +119,8 @@ def _dispatch(head: list[str], rest: list[str] | None, output: Output) -> int:
     session = getattr(arguments, "session", None)
     try:
         status: int = command(arguments, output)
+    except BrokenPipeError:
+        raise  # no error of the session's
     except Exception as error:  # only what is one of ours gets another hint
         known = app_error(error)
         if known is None or not session:

@@ -57,7 +57,7 @@ def test_what_is_closed_changes_nothing_but_what_is_heard(
     assert bool(said.err) == (complains and closed == ">&-")
 
 
-@pytest.mark.parametrize("words", ["ps", "ps --json", "--help", "--version"])
+@pytest.mark.parametrize("words", ["ps", "ps --json", "--help", "--version", "stop nothing --json"])
 def test_an_answer_that_cannot_be_written_is_a_failure_with_a_sentence(
     tmp_path: Path, words: str
 ) -> None:
@@ -73,12 +73,24 @@ def test_a_note_that_nobody_can_hear_changes_no_status(tmp_path: Path, words: st
     assert call(tmp_path, words, "2>/dev/full").status == COMMANDS[words]
 
 
-def test_a_reader_that_has_gone_ends_it_silently(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "words",
+    [
+        "--help",
+        "ps --json",
+        "version",
+        "image list",
+        "agents list",
+        "egress rules",
+        "stop x --json",
+    ],
+)
+def test_a_reader_that_has_gone_ends_it_silently(tmp_path: Path, words: str) -> None:
     read, write = os.pipe()
     os.close(read)
     with os.fdopen(write, "wb") as gone:
         done = subprocess.run(
-            [sys.executable, "-P", str(LAUNCHER), "--help"],
+            [sys.executable, "-P", str(LAUNCHER), *words.split()],
             env={"HOME": str(tmp_path), "PATH": os.environ["PATH"]},
             stdout=gone,
             stderr=subprocess.PIPE,
