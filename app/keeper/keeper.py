@@ -42,9 +42,6 @@ log = logging.getLogger(__name__)
 ADOPT_S: Final = 120.0
 """Seconds in which the guest of an adopted machine that was starting must answer."""
 
-FRESH_SCREEN: Final = b"\x1b[!p\x1b[?1049l\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?2004l\x1b[m\r\n"
-"""Undoes what the program of an earlier boot left switched on, before the next one writes."""
-
 
 class Keeper:
     """One session's owner. All methods run on one event loop."""
@@ -223,8 +220,7 @@ class Keeper:
                 self.ledger.fail(error)
 
     async def _start_agent(self, engine: Engine) -> None:
-        if self._terminal.end:
-            self._terminal.append(FRESH_SCREEN)
+        self._terminal.clear_up()
         if self.pane is not None:
             await self.pane.ended(None)
         shift = self._new_shift(engine)

@@ -22,7 +22,25 @@ MODES: Final = frozenset(
 """Private modes (DECSET) that outlive the output that set them. Synchronised output (2026) does
 not: it belongs to one frame."""
 
-SOFT_RESET: Final = (1, 5, 6, 25, 66)
+SOFT_RESET: Final = (1, 6, 7, 25, 66)
+"""What a soft reset (DECSTR) brings back, as the engine that draws it does; see `soft_reset`."""
+
+ON: Final = frozenset((7, 25, 1007, 1036, 2027))
+"""Modes that are on in a new terminal of ours."""
+
+CUT: Final = b"\x18\x1b\\"
+"""Ends whatever sequence, string or character the output breaks off in."""
+
+UNDONE: Final = (
+    b"\x1b[!p\x1b[<99u\x1b[>4m\x1b[?2026l\x1b[0 q\x1b]8;;\x1b\\"
+    b"\x1b]104\x1b\\\x1b]110\x1b\\\x1b]111\x1b\\\x1b]112\x1b\\"
+)
+"""Takes back what is not among MODES: margins, character sets and style (by the soft reset, which
+leaves the cursor where it is), keyboards, a held frame, the cursor's shape, a link, colours."""
+
+BELOW: Final = b"\r\n\x1b[J"
+"""Goes on in the next line, and leaves nothing under it that belongs to no program any more."""
+
 MAX_PENDING: Final = 64
 """Longest sequence that is waited for; a longer one changes no mode of ours."""
 
@@ -115,6 +133,21 @@ class Switches:
             del stack[max(0, len(stack) - count) :]
         elif numbers.count(b";") == 0 or numbers.endswith(b";1"):
             stack[-1:] = [first or b"0"]
+
+    def undo(self) -> bytes:
+        """Return the bytes that switch this back for another program, which writes below.
+
+        The alternate screen is left only where it is on: on the main one, what leaves it puts the
+        cursor back where it was saved last, and that is the upper left corner after a soft reset.
+        """
+        alternate = self.alternate
+        left = b"\x1b[<99u\x1b[?%dl" % alternate if alternate else b""
+        back = (
+            b"\x1b[?%d%c" % (mode, b"h" if mode in ON else b"l")
+            for mode, on in self.modes.items()
+            if mode not in (*ALTERNATE, *SOFT_RESET) and on != (mode in ON)
+        )
+        return CUT + left + UNDONE + b"".join(back) + BELOW
 
     def prelude(self) -> bytes:
         """Return the bytes that switch a new terminal to this."""

@@ -148,6 +148,11 @@ class TerminalRecord:
         """Whether the program asked for pastes to be marked (bracketed paste, DECSET 2004)."""
         return self._modes.switches.modes.get(2004, False)
 
+    def clear_up(self) -> None:
+        """Undo what an earlier program left switched on, before the next one writes."""
+        if self._end:
+            self.append(self._modes.switches.undo(), printed=False)
+
     def append(self, data: bytes, *, printed: bool = True) -> None:
         """Record output; with `printed` false it is ours, and no part of the run's count."""
         data = data[-self._capacity :] if len(data) > self._capacity else data

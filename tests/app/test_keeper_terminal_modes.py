@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.keeper.terminal_modes import MAX_STACK, STEP, ModeTracker, Place
+from app.keeper.terminal_modes import MAX_STACK, MODES, STEP, ModeTracker, Place
 from tests.doubles.engines import engine, lines
 
 START = Place(0, b"")
@@ -130,3 +130,62 @@ def test_forgetting_leaves_one_place() -> None:
     assert tracker.places[0].offset >= 2500
     tracker.forget(1 << 40)
     assert len(tracker.places) == 1
+
+
+MODE_PIECES = st.sampled_from(
+    [
+        *(b"\x1b[?%d%c" % (mode, on) for mode in sorted(MODES - {2027}) for on in b"hl"),
+        b"\x1b[3;9r",
+        b"\x1b=",
+        b"\x1b[4h",
+        b"\x1b[!p",
+        b"\x1b[>5u",
+        b"\x1b[>4;2m",
+        b"\x1b[31;7m",
+        b"\x1b(0",
+        b"\x1b[4;7H",
+        b"\x1b7",
+        b"old\r\n",
+    ]
+)
+CUTS = st.sampled_from([b"", b"\x1b", b"\x1b[?10", b"\x1b]2;half a title", b"\x1bPq", b"\xe6\xbc"])
+
+
+@given(st.lists(MODE_PIECES, max_size=30), CUTS)
+def test_the_next_run_begins_below_with_nothing_switched_on(parts: list[bytes], cut: bytes) -> None:
+    output = b"first line\r\n" + b"".join(parts) + cut
+    tracker = ModeTracker(START)
+    tracker.feed(output)
+    terminal, new = engine(40, 12), engine(40, 12)
+    terminal.feed(output + tracker.switches.undo() + b"lqk next run")
+    new.feed(b"lqk next run")
+    frame = terminal.frame(full=True)
+    assert frame.modes == new.frame(full=True).modes
+    shown = [row for row in lines(terminal) if row]
+    assert shown[-1] == "lqk next run"  # nothing of it is printed over what stood there
+    assert lines(terminal)[0] != "lqk next run"
+
+
+@given(st.lists(MODE_PIECES, max_size=30), st.integers(1, 40))
+def test_who_joins_late_has_the_modes_of_the_engine_that_saw_everything(
+    parts: list[bytes], step: int
+) -> None:
+    output = b"".join(parts)
+    tracker = ModeTracker(START, step)
+    tracker.feed(output)
+    whole = engine(40, 12)
+    whole.feed(output)
+    for place in tracker.places:
+        late = engine(40, 12)
+        late.feed(place.prelude + output[place.offset :])
+        assert late.frame(full=True).modes == whole.frame(full=True).modes
+
+
+def test_two_runs_of_a_program_that_prints_lines_stand_one_below_the_other() -> None:
+    output = b"\x1b[1mdemo\x1b[m at work\r\n\r\n  edit\r\n"
+    tracker = ModeTracker(START)
+    tracker.feed(output)
+    terminal = engine(40, 12)
+    terminal.feed(output + tracker.switches.undo() + output)
+    run = ["demo at work", "", "  edit"]
+    assert lines(terminal)[:8] == [*run, "", *run, ""]

@@ -103,3 +103,18 @@ def test_a_damaged_header_begins_anew(tmp_path: Path) -> None:
     record = TerminalRecord(tmp_path, 80, 24)
     assert record.end == 0
     record.close()
+
+
+def test_an_earlier_run_is_cleared_up_once_and_not_counted_as_output(tmp_path: Path) -> None:
+    record = TerminalRecord(tmp_path, 80, 24)
+    record.clear_up()
+    assert record.end == 0  # nothing to clear up after
+    record.append(b"\x1b[?1049h\x1b[?1003h")
+    count = record.count
+    record.clear_up()
+    assert record.count == count
+    assert b"\x1b[?1049l" in whole(record)
+    on_main_screen = record.end
+    record.clear_up()
+    assert b"\x1b[?1049l" not in record.read(on_main_screen, 1 << 10)
+    record.close()
