@@ -38,6 +38,11 @@ def state_words(info: SessionInfo) -> str:
     return {"waiting": "waits for you"}.get(info.agent_state, info.agent_state)
 
 
+def can_resume(info: SessionInfo) -> bool:
+    """Return whether a resume starts the agent: without a machine, or in one where it has ended."""
+    return info.state in OVER or (info.state == "running" and info.exit_code is not None)
+
+
 def is_through(info: SessionInfo) -> bool:
     """Return whether the session's agent changes nothing any more."""
     return info.state in OVER or info.agent_state in ("done", "failed")

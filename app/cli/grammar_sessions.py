@@ -21,7 +21,9 @@ def add_sessions(add: Adder) -> None:
     rm.add_argument("--force", action="store_true", help="stop it first")
     rename = add("rename", "give a session another name", session=True)
     rename.add_argument("name", metavar="NAME", help="up to 60 characters, of no other session")
-    resume = add("resume", "boot a session's disk again", session=True)
+    resume = add(
+        "resume", "start a session's agent again, from its disk where it was stopped", session=True
+    )
     resume.add_argument("--no-agent", action="store_true", help="only read the disk, then stop")
     _queue(resume)
     _logs(add)

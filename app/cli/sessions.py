@@ -20,7 +20,7 @@ from app.errors import EXIT_DONE, EXIT_FAILED, AppError
 from app.folders import sweep
 from app.paths import Paths
 from app.records import read_state
-from app.states import shown_state, state_words
+from app.states import can_resume, shown_state, state_words
 from themes.glyphs import glyphs_of_environment
 
 if TYPE_CHECKING:
@@ -124,7 +124,10 @@ def rm(arguments: argparse.Namespace, output: Output) -> int:
 
 
 def resume(arguments: argparse.Namespace, output: Output) -> int:
-    """Boot a session's disk again and wait until it runs (or, without agent, until it was read)."""
+    """Start a session's agent again and wait until it runs (or, without agent, until it was read).
+
+    Where its machine is gone, that boots its disk again.
+    """
     paths = Paths.from_environment()
     info = fleet.find_session(paths, arguments.session)
     usual = load_config(paths.config).defaults.queue
@@ -172,6 +175,8 @@ async def _goes_on_already(paths: Paths, session_id: str) -> bool:
     async with await SessionClient.open(paths, session_id) as client:
         async for event in client.events():
             read_only = read_state(paths.session(session_id)).maintenance
+            if can_resume(event.session):
+                return False
             if event.session.state in ("running", "starting") and not read_only:
                 return True
             if event.session.state not in ("running", "starting", "stopping"):

@@ -87,7 +87,10 @@ def _find(sessions: list[SessionInfo], text: str) -> SessionInfo:
 
 
 async def resume_session(paths: Paths, session_id: str, *, agent: bool = True) -> None:
-    """Boot a stopped, failed or lost session again; returns at once, state `starting`."""
+    """Boot a stopped, failed or lost session again; returns at once, state `starting`.
+
+    Where the machine runs and the agent has ended, the agent is started in it before this returns.
+    """
     async with await SessionClient.open(paths, session_id) as client:
         await client.resume(agent=agent)
 

@@ -262,7 +262,10 @@ class Keeper:
             await self.settled()
 
     async def resume(self, *, agent: bool = True, patience_s: float | None = None) -> None:
-        """Let a machine go on that lacks room, else `begin`, with so much patience for memory."""
+        """Let a machine go on that stands still; start the agent where it has ended; else `begin`.
+
+        `patience_s`: how long a start may wait for memory.
+        """
         if self._waker.deaf is not None:
             await self._waker.wake_deaf()
             if self.shift is not None:
@@ -270,9 +273,35 @@ class Keeper:
         elif self.shift is not None and self.shift.still:
             await self.shift.go_on()
             return
+        elif agent and self.shift is not None and self._agent_is_over:
+            await self._start_again()
+            return
         self._refuse_second()
         await self._memory.enter(patience_s)  # a refusal leaves the session as it was
         self.begin(agent=agent)
+
+    @property
+    def _agent_is_over(self) -> bool:
+        state = self.ledger.state
+        return state.state == "running" and state.exit_code is not None
+
+    async def _start_again(self) -> None:
+        """Start the agent again, whether whoever asked stays or not; a stop calls it off."""
+        begun = self._begun
+        if begun is None or begun.done():
+            begun = asyncio.get_running_loop().create_task(self._in_its_machine())
+            begun.add_done_callback(looked_at)
+            self._begun = begun
+        await asyncio.wait([begun])
+        if begun.cancelled():
+            raise AppError("busy", "The start was called off.", "See: cloche ps")
+        begun.result()
+
+    async def _in_its_machine(self) -> None:
+        async with self._life:
+            shift = self._running()  # it may have been stopped meanwhile
+            if self._agent_is_over:
+                await shift.start_again()
 
     async def settled(self) -> None:
         """Wait until a start that was begun has come to its end."""

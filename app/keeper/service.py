@@ -171,7 +171,7 @@ class KeeperService:
         if agent is None or state.state != "running":
             raise not_running(self._keeper.record.id, state.state, state.message, state.hint)
         if state.exit_code is not None:
-            hint = f"Start the session again: cloche resume {self._keeper.record.id}"
+            hint = f"Start it again: cloche resume {self._keeper.record.id}"
             raise AppError("not-running", "The session's agent has ended.", hint)
         self._keeper.typed()
         await agent.prompt(text)

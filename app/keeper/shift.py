@@ -60,9 +60,7 @@ class Shift:
         network: GuestNetwork | None = None,
     ) -> None:
         self.engine = engine
-        services = network.broker.env if network is not None else None
-        self.agent = AgentTerminal(ledger.record, terminal, engine.links, services)
-        self.agent.server = pane
+        self._services = network.broker.env if network is not None else None
         self._ledger = ledger
         self._tree = tree
         self._pane = pane
@@ -72,11 +70,39 @@ class Shift:
         self.clock = GuestClock(engine.links, engine.machine, lambda: self.still)
         self.forwards = Forwards(ledger.folder, engine.links)
         self._terminal = terminal
+        self.agent = self._new_agent()
         asked = time.monotonic() if ledger.state.agent_state == "waiting" else 0.0
         self._attention = Attention(terminal.asks, asked)
         self._stalling = Stalling(ledger.record.agent.stalled_s)
         self._fault = ""
         self._tasks: list[asyncio.Task[None]] = []
+
+    def _new_agent(self) -> AgentTerminal:
+        links, record = self.engine.links, self._ledger.record
+        agent = AgentTerminal(record, self._terminal, links, self._services)
+        agent.server = self._pane
+        return agent
+
+    async def start_again(self) -> None:
+        """Start the agent anew in a machine where it has ended; raises as `start_agent`.
+
+        A keeper that is killed on the way leaves what the next one takes for a start of its own.
+        """
+        before = self._ledger.state
+        over = {"exit_code": before.exit_code, "agent_ended": before.agent_ended}
+        self.agent = self._new_agent()
+        self._ledger.change(exit_code=None, agent_state="starting", agent_started=0.0)
+        self._terminal.clear_up()
+        await self._say_end(None)
+        try:
+            await self.start_agent()
+        except Exception:
+            self._ledger.change(
+                **over, agent_state=before.agent_state, agent_started=before.agent_started
+            )
+            await self._say_end(before.exit_code)
+            raise
+        self._begin(self._carry(adopted=False))
 
     async def start_agent(self) -> None:
         """Start the agent in a machine that has just booted."""
@@ -84,7 +110,11 @@ class Shift:
         await self.agent.start()
         reached("boot.agent")
         self._ledger.change(
-            state="running", agent_state="working", agent_started=time.time(), message=""
+            state="running",
+            agent_state="working",
+            agent_started=time.time(),
+            agent_ended=0.0,
+            message="",
         )
         reached("boot.running")
 
@@ -101,7 +131,10 @@ class Shift:
             self.forwards.restore(),
         )
         for job in jobs:
-            self._tasks.append(asyncio.get_running_loop().create_task(logged(job)))
+            self._begin(job)
+
+    def _begin(self, job: Coroutine[object, object, None]) -> None:
+        self._tasks.append(asyncio.get_running_loop().create_task(logged(job)))
 
     async def end(self) -> None:
         """Stop carrying and mirroring; the machine is not touched."""
@@ -248,6 +281,10 @@ class Shift:
             exit_code=status,
             agent_ended=time.time(),
         )
+        await self._say_end(status)
+
+    async def _say_end(self, status: int | None) -> None:
+        """Tell the terminal's clients that the agent has ended, or (None) that a new one begins."""
         if self._pane is not None:
             await self._pane.ended(status)
 

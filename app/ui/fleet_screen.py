@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
 
-from app.states import LIVE
+from app.states import LIVE, can_resume
 from app.ui.fleet_facts import ASKS, ORDERS, needs_of, session_of
 from app.ui.fleet_keys import FLEET_BINDINGS
 from app.ui.fleet_layout import FleetLayout
@@ -106,7 +106,9 @@ class FleetScreen(FleetLayout):
             return None
         if info is not None and action == "stop":
             return True if info.state in LIVE else None
-        if info is not None and action in ("resume", "delete"):
+        if info is not None and action == "resume":
+            return True if can_resume(info) else None
+        if info is not None and action == "delete":
             return True if info.state not in LIVE else None
         return True
 

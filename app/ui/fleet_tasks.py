@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from textual import on
 
-from app.states import LIVE
+from app.states import LIVE, OVER, can_resume
 from app.ui.dialogs import NewSession, NewSessionDialog
 from app.ui.failures import told
 from app.ui.fleet_facts import age
@@ -109,11 +109,11 @@ class FleetTasks(FleetView):
         self.run_task(self.cloche.fleet.stop(session_id), f"{name} is stopped.", "R resumes it")
 
     def action_resume(self) -> None:
-        """Boot the session under the cursor again."""
+        """Start the agent of the session under the cursor again, and its machine if it has none."""
         info = self.current
-        if info is not None and info.state not in LIVE:
+        if info is not None and can_resume(info):
             name = safe_name(info.name or info.id).text
-            self.say(f"{name} boots again.")
+            self.say(f"{name} boots again." if info.state in OVER else f"{name} starts again.")
             self.run_task(self.cloche.fleet.resume(info.id), "", "")
 
     def action_delete(self) -> None:

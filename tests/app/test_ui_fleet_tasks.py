@@ -2,12 +2,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
 import pytest
 from textual.widgets import Input
 
 from app.errors import AppError
 from app.ui.dialogs import NewSessionDialog
 from app.ui.fleet_screen import FleetScreen
+from tests.doubles.keeper import FakeSession, session_info
 from tests.doubles.pilots import fleet_of, press, press_early, press_later, settle, until
 from tests.doubles.scenes import workstation
 from widgets.placard import Placard
@@ -77,6 +79,17 @@ async def test_resume_boots_a_stopped_session() -> None:
         assert fleet.resumed == []
         await press(pilot, "j", "j", "R")
         assert fleet.resumed == ["s3"]
+
+
+async def test_resume_starts_an_agent_again_that_ended_in_a_machine_that_runs() -> None:
+    ended = msgspec.structs.replace(
+        session_info("s1", "n", "demo", agent_state="done"), exit_code=0
+    )
+    app, fleet, _ = workstation([FakeSession(ended)])
+    async with app.run_test(size=SIZE) as pilot:
+        await settle(pilot)
+        await press(pilot, "R")
+        assert fleet.resumed == ["s1"]
 
 
 async def test_a_new_session_is_started_and_gets_the_cursor(tmp_path: Path) -> None:

@@ -91,6 +91,14 @@ def test_keeper_and_machine_die_and_nothing_is_lost(world: World, workspace: Pat
     since = record[record.index(b"typed23") : record.rindex(b"again42")]
     assert b"\x1b[H\x1b[J" not in since, "attaching again must not clear what the record holds"
 
+    asyncio.run(typed(world, session, b"exit 3", b"exit"))
+    world.wait_for(session, "exit_code", 3)
+    refused = world.json("send", session, "hello", status=1)["error"]
+    assert refused["hint"] == f"Start it again: cloche resume {session}"
+    assert world.json("resume", session)["exit_code"] is None
+    assert world.state(session).machine == machine
+    asyncio.run(typed(world, session, b"echo third$((50+3))", b"third53"))
+
     assert world.run("exec", session, "--", "rm", "old.txt").status == 0
     changes = world.json("changes", session)
     assert [(file["path"], file["kind"]) for file in changes["files"]] == [
