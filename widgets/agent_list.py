@@ -18,6 +18,8 @@ class AgentRow:
 
     name: str
     description: str = ""
+    note: str = ""
+    """What is shown whole, however narrow the list is."""
 
 
 class AgentList(LineList[AgentRow]):
@@ -47,4 +49,5 @@ class AgentList(LineList[AgentRow]):
             (f" {item.name:<14} ", paint("foreground", on, "b" if selected else "")),
             (item.description, paint("muted", on)),
         ]
-        return two_sided(left, [], width, paint(on=on), self.glyphs.ellipsis)
+        right = [(f" {item.note} ", paint("warning", on))] if item.note else []
+        return two_sided(left, right, width, paint(on=on), self.glyphs.ellipsis)

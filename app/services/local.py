@@ -32,11 +32,7 @@ class LocalFleet:
         found = load_config(self._paths.config).agents.values()
         there = store.names(self._paths.store)
         return tuple(
-            AgentChoice(
-                agent.name,
-                agent.description + ("" if agent.stands_on in there else " (no image yet)"),
-            )
-            for agent in found
+            AgentChoice(agent.name, agent.description, agent.stands_on in there) for agent in found
         )
 
     async def watch(self) -> AsyncIterator[list[SessionInfo]]:

@@ -43,6 +43,8 @@ class AgentChoice:
 
     name: str
     description: str = ""
+    has_image: bool = True
+    """Whether the image that it needs was built."""
 
 
 class SessionPort(Protocol):

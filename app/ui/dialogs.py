@@ -16,7 +16,7 @@ from textual.widgets import Input, Static
 from widgets.agent_list import AgentList, AgentRow
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from textual.app import ComposeResult
 
@@ -38,8 +38,12 @@ class NewSession:
     name: str
 
 
-class NewSessionDialog(ModalScreen["NewSession | None"]):
-    """Which agent, on which folder, under which name."""
+class NewSessionDialog(ModalScreen[None]):
+    """Which agent, on which folder, under which name.
+
+    It stays until the session is there, or until the user leaves it: what was written is still
+    there when it could not be started, and no key goes to the screen below before.
+    """
 
     VERTICAL_BREAKPOINTS = LOW
     BINDING_GROUP_TITLE = "New session"
@@ -50,11 +54,21 @@ class NewSessionDialog(ModalScreen["NewSession | None"]):
         Binding("up", "app.focus_previous", "previous field", show=False, id="new.previous"),
     ]
 
-    def __init__(self, agents: Sequence[AgentChoice], workspace: Path, glyphs: Glyphs) -> None:
+    def __init__(
+        self,
+        agents: Sequence[AgentChoice],
+        workspace: Path,
+        glyphs: Glyphs,
+        begin: Callable[[NewSession], object],
+    ) -> None:
+        """Offer agents; `begin` takes what the user wants, and is answered by `refuse` or `close`."""
         super().__init__()
         self.agents = agents
         self.workspace = workspace
         self.glyphs = glyphs
+        self._begin = begin
+        self._beginning = False
+        self._over = False
 
     def compose(self) -> ComposeResult:
         """Yield the agents and two fields."""
@@ -67,11 +81,15 @@ class NewSessionDialog(ModalScreen["NewSession | None"]):
             yield Static("Name, if you like", classes="label", markup=False)
             yield Input(id="name", compact=True, placeholder="made from the agent's name")
             yield Static("", id="dialog-error", markup=False)
+            yield Static("", id="dialog-hint", markup=False)
             yield Static(key_line([("enter", "start"), ("tab", "next field"), ("esc", "back")]))
 
     def on_mount(self) -> None:
         """List the agents."""
-        rows = [AgentRow(agent.name, agent.description) for agent in self.agents]
+        rows = [
+            AgentRow(agent.name, agent.description, "" if agent.has_image else "no image yet")
+            for agent in self.agents
+        ]
         listed = self.query_one(AgentList)
         listed.set_items(rows)
         listed.styles.height = max(1, min(8, len(rows)))
@@ -79,25 +97,46 @@ class NewSessionDialog(ModalScreen["NewSession | None"]):
     @on(Input.Submitted)
     @on(AgentList.Chosen)
     def start(self) -> None:
-        """Check what can be checked at once, and answer."""
+        """Check what can be checked at once, and begin."""
+        if self._beginning:
+            return
         agent = self.query_one(AgentList).current_key
         text = self.query_one("#workspace", Input).value.strip()
         workspace = Path(text).expanduser() if text else self.workspace
         if agent is None:
-            self._refuse("There is no agent to start.")
+            self.refuse("There is no agent to start.")
         elif not workspace.is_dir():
-            self._refuse("There is no such folder: write the path of the folder to work on.")
+            self.refuse("There is no such folder: write the path of the folder to work on.")
+            self.query_one("#workspace", Input).focus()
         else:
             name = self.query_one("#name", Input).value.strip()
-            self.dismiss(NewSession(agent, workspace.resolve(), name))
+            self._beginning = True
+            self._say("", f"Starting {agent}: the snapshot of its workspace is taken.")
+            self._begin(NewSession(agent, workspace.resolve(), name))
 
-    def _refuse(self, text: str) -> None:
-        self.query_one("#dialog-error", Static).update(text)
-        self.query_one("#workspace", Input).focus()
+    def refuse(self, text: str, hint: str = "") -> None:
+        """Say why nothing was started, and let the user try again."""
+        self._beginning = False
+        self._say(text, hint)
+
+    def _say(self, error: str, hint: str) -> None:
+        self.query_one("#dialog-error", Static).update(error)
+        self.query_one("#dialog-hint", Static).update(hint)
+
+    def close(self) -> None:
+        """Leave, once the session is there; where another dialog lies above, after that one."""
+        self._over = True
+        if self.is_current:
+            self.dismiss()
+
+    def on_screen_resume(self) -> None:
+        """Leave where that was put off."""
+        if self._over:
+            self.dismiss()
 
     def action_cancel(self) -> None:
-        """Start nothing."""
-        self.dismiss(None)
+        """Leave; what was begun goes on."""
+        self.dismiss()
 
 
 def key_line(keys: Sequence[tuple[str, str]]) -> Content:

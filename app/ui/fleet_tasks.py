@@ -6,13 +6,14 @@ import time
 from typing import TYPE_CHECKING
 
 from textual import on
+from textual.worker import WorkerState
 
 from app.states import LIVE, OVER, can_resume
 from app.ui.dialogs import NewSession, NewSessionDialog
 from app.ui.failures import told
 from app.ui.fleet_facts import age
 from app.ui.fleet_view import FleetView
-from app.ui.messages import SessionStarted, TaskDone, TaskFailed
+from app.ui.messages import SessionStarted, StartFailed, TaskDone, TaskFailed
 from app.ui.speaking import Choice
 from app.ui.workers import work
 from snapshot.safe_text import safe_name
@@ -20,6 +21,8 @@ from vm.machine.accel import EMULATED
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Sequence
+
+    from textual.worker import Worker
 
     from app.protocol import SessionInfo
 
@@ -30,6 +33,7 @@ class FleetTasks(FleetView):
     _emulated: frozenset[str] | None = None
     """Sessions that are known to be emulated; None until the first look at the fleet."""
     _told_emulated = False
+    _new_dialog: NewSessionDialog | None = None
 
     def show_sessions(self, sessions: Sequence[SessionInfo]) -> None:
         """Show the sessions; the first one that starts and is emulated says why, once."""
@@ -45,13 +49,13 @@ class FleetTasks(FleetView):
 
     def action_new(self) -> None:
         """Ask what to start."""
-        dialog = NewSessionDialog(self.cloche.fleet.agents(), self.cloche.workspace, self.glyphs)
-        self.cloche.push_screen(dialog, self._start_chosen)
+        agents, folder = self.cloche.fleet.agents(), self.cloche.workspace
+        self._new_dialog = NewSessionDialog(agents, folder, self.glyphs, self._start_chosen)
+        self.cloche.push_screen(self._new_dialog)
 
-    def _start_chosen(self, wanted: NewSession | None) -> None:
-        if wanted is not None:
-            self.say(f"Starting {wanted.agent}: the snapshot of its workspace is taken.")
-            self.start_session(wanted)
+    def _start_chosen(self, wanted: NewSession) -> None:
+        self.say(f"Starting {wanted.agent}: the snapshot of its workspace is taken.")
+        self.start_session(wanted)
 
     @work("start")
     async def start_session(self, wanted: NewSession) -> None:
@@ -60,18 +64,41 @@ class FleetTasks(FleetView):
             fleet = self.cloche.fleet
             session_id = await fleet.start(wanted.agent, wanted.workspace, wanted.name)
         except self.cloche.failures as error:
-            self.post_message(TaskFailed(*told(error)))
+            self.post_message(StartFailed(*told(error)))
         else:
             self.post_message(SessionStarted(session_id))
 
     @on(SessionStarted)
     def show_started(self, message: SessionStarted) -> None:
         """Put the cursor on the new session as soon as it is listed."""
+        if (dialog := self._open_dialog()) is not None:
+            dialog.close()
         if not self.rail.select(message.session_id):
             self.wanted = message.session_id
         self.show_panes()
         self.show_strip()
         self.refresh_keys()
+
+    @on(StartFailed)
+    def show_not_started(self, message: StartFailed) -> None:
+        """Say why no session was started: in the dialog, where that is still open."""
+        dialog = self._open_dialog()
+        if dialog is None:
+            self.say(message.text, message.hint, "error")
+            return
+        self.action_dismiss_notice()
+        dialog.refuse(message.text, message.hint)
+
+    def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
+        """Close the dialog over what would be said of a bug in a start."""
+        dialog = self._open_dialog()
+        if event.worker.group == "start" and event.state is WorkerState.ERROR and dialog:
+            dialog.close()
+        super().on_worker_state_changed(event)
+
+    def _open_dialog(self) -> NewSessionDialog | None:
+        dialog = self._new_dialog
+        return dialog if dialog is not None and dialog in self.cloche.screen_stack else None
 
     @on(TaskFailed)
     def show_failure(self, message: TaskFailed) -> None:

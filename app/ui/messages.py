@@ -52,6 +52,14 @@ class AnswerFailed(Message):
 
 
 @dataclass
+class StartFailed(Message):
+    """A new session could not be started; both texts are for the user."""
+
+    text: str
+    hint: str
+
+
+@dataclass
 class SessionStarted(Message):
     """A new session exists."""
 

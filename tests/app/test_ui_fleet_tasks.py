@@ -1,10 +1,11 @@
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
-from textual.widgets import Input
+from textual.widgets import Input, Static
 
 from app.errors import AppError
 from app.ui.dialogs import NewSessionDialog
@@ -12,6 +13,7 @@ from app.ui.fleet_screen import FleetScreen
 from tests.doubles.keeper import FakeSession, session_info
 from tests.doubles.pilots import fleet_of, press, press_early, press_later, settle, until
 from tests.doubles.scenes import workstation
+from widgets.agent_list import AgentList, AgentRow
 from widgets.placard import Placard
 
 if TYPE_CHECKING:
@@ -115,22 +117,68 @@ async def test_a_folder_that_is_not_there_is_refused_in_the_dialog() -> None:
         assert isinstance(app.screen, FleetScreen)
 
 
-async def test_a_start_that_fails_says_why_and_what_to_do(tmp_path: Path) -> None:
+async def test_a_start_that_fails_says_why_in_the_dialog_and_keeps_what_was_written(
+    tmp_path: Path,
+) -> None:
     app, fleet, _ = workstation()
     app.workspace = tmp_path
     fleet.refuse = AppError("image-missing", "There is no base image.", "cloche image build base")
     async with app.run_test(size=SIZE) as pilot:
         await settle(pilot)
-        await press(pilot, "n", "enter")
+        await press(pilot, "n", "j", "tab", "tab", "m", "e", "enter")
+        dialog = app.screen
+        assert isinstance(dialog, NewSessionDialog)
+        said = [dialog.query_one(f"#dialog-{part}", Static).content for part in ("error", "hint")]
+        assert said == ["There is no base image.", "cloche image build base"]
+        assert fleet_of(app).notice is None
+        await press(pilot, "s")  # goes into the name, not to the fleet below
+        fleet.refuse = None
+        await press(pilot, "enter")
+        assert fleet.started == [("shell", tmp_path, "mes")]
+        await until(pilot, lambda: isinstance(app.screen, FleetScreen))
+
+
+async def test_a_dialog_that_was_left_while_it_starts_is_followed_by_a_notice(
+    tmp_path: Path,
+) -> None:
+    app, fleet, _ = workstation()
+    app.workspace = tmp_path
+    begun, go_on = asyncio.Event(), asyncio.Event()
+
+    async def start(*_: object) -> str:
+        begun.set()
+        await go_on.wait()
+        raise AppError("image-missing", "There is no base image.", "cloche image build base")
+
+    fleet.start = start  # type: ignore[method-assign]
+    async with app.run_test(size=SIZE) as pilot:
+        await settle(pilot)
+        await pilot.press("n")
+        await until(pilot, lambda: isinstance(app.screen, NewSessionDialog))
+        await pilot.press("enter")
+        await begun.wait()
+        assert isinstance(app.screen, NewSessionDialog), "keys go nowhere else meanwhile"
+        begun.clear()
+        await pilot.press("enter", "escape")
+        assert not begun.is_set(), "a second enter starts no second session"
+        await until(pilot, lambda: isinstance(app.screen, FleetScreen))
+        go_on.set()
+        await until(pilot, lambda: getattr(fleet_of(app).notice, "level", "") == "error")
         notice = fleet_of(app).notice
         assert notice is not None
-        assert (notice.level, notice.text, notice.hint) == (
-            "error",
-            "There is no base image.",
-            "cloche image build base",
-        )
-        await press(pilot, "escape")
-        assert fleet_of(app).notice is None
+        assert (notice.text, notice.hint) == ("There is no base image.", "cloche image build base")
+
+
+@pytest.mark.parametrize("size", [(80, 24), SIZE, (200, 60)])
+async def test_an_agent_without_an_image_is_marked_on_every_screen(size: tuple[int, int]) -> None:
+    app, _, _ = workstation()
+    row = AgentRow("opencode", "a coding agent of which much is to be told " * 3, "no image yet")
+    async with app.run_test(size=size) as pilot:
+        await settle(pilot)
+        await press(pilot, "n")
+        listed = app.screen.query_one(AgentList)
+        drawn = listed.draw_item(row, 0, listed.size.width, selected=False).text
+        assert drawn.rstrip().endswith("no image yet")
 
 
 async def test_the_empty_fleet_says_what_to_do_next() -> None:
