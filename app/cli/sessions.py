@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -20,7 +21,7 @@ from app.errors import EXIT_DONE, EXIT_FAILED, AppError
 from app.folders import sweep
 from app.paths import Paths
 from app.records import read_state
-from app.states import can_resume, shown_state, state_words
+from app.states import LIVE, can_resume, shown_state, state_words
 from themes.glyphs import glyphs_of_environment
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from app.cli.output import Output
     from app.protocol import SessionInfo
 
-HEADINGS: Final = ("ID", "", "STATE", "AGENT", "NAME", "CHANGES", "AGE", "JAIL")
+HEADINGS: Final = ("ID", "", "STATE", "AGENT", "NAME", "CHANGES", "AGE", "MACHINE", "JAIL")
 SETTLED: Final = frozenset({"running", "stopped", "failed", "lost"})
 
 
@@ -53,15 +54,20 @@ def _print_sessions(output: Output, sessions: list[SessionInfo]) -> None:
         output.line("No sessions. Start one: cloche run demo")
         return
     output.table([HEADINGS, *map(_row, sessions)])
+    told = Counter(notice for info in sessions for notice in info.notices)
     for info in sessions:
         if info.message:
             output.line(f"{info.id}: {info.message}")
         if info.hint:
             output.line(f"  {info.hint}")
         for notice in info.notices:
-            output.line(f"{info.id}: {notice}" if not info.message else f"  {notice}")
+            if told[notice] == 1:
+                output.line(f"{info.id}: {notice}" if not info.message else f"  {notice}")
         for line in held_lines(info):
             output.line(line)
+    for notice, count in told.items():
+        if count > 1:
+            output.line(f"{count} sessions: {notice}")
 
 
 def _row(info: SessionInfo) -> tuple[str, ...]:
@@ -74,6 +80,7 @@ def _row(info: SessionInfo) -> tuple[str, ...]:
         info.name,
         f"+{counts.added} -{counts.removed} in {counts.files}" if counts.files else "-",
         age(time.time() - info.created),
+        (info.accelerator or "-") if info.state in LIVE else "-",
         info.jail or "-",
     )
 

@@ -61,7 +61,7 @@ class NewSessionDialog(ModalScreen[None]):
         glyphs: Glyphs,
         begin: Callable[[NewSession], object],
     ) -> None:
-        """Offer agents; `begin` takes what the user wants, and is answered by `refuse` or `close`."""
+        """Offer agents; `begin` takes what the user wants; its answer is `refuse` or `close`."""
         super().__init__()
         self.agents = agents
         self.workspace = workspace

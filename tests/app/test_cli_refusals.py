@@ -7,6 +7,7 @@ import os
 import shutil
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import msgspec
 import pytest
 
 from app import main
@@ -258,6 +259,26 @@ class TestSessions:
         said = cli("rm", "aaaaaaaa01", "--json")
         assert (said.status, said.error["code"]) == (1, "busy")
         assert "cloche stop aaaaaaaa01" in said.error["hint"]
+
+    def test_whether_a_machine_runs_is_seen_and_what_all_share_is_said_once(self, cli: Cli) -> None:
+        alive = Process(os.getpid(), _started(os.getpid()))
+        ended = StateRecord(
+            state="running",
+            agent_state="done",
+            exit_code=0,
+            accelerator="tcg",
+            machine=alive,
+            notices=("Guests are slow.", "Two files are secret."),
+        )
+        stopped = msgspec.structs.replace(
+            ended, state="stopped", machine=None, notices=("Guests are slow.",)
+        )
+        make_session("aaaaaaaa01", state=ended)
+        make_session("aaaaaaaa02", state=stopped)
+        heads, first, second, *told = cli("ps").out.splitlines()
+        place = heads.index("MACHINE")
+        assert [row[place:].split()[0] for row in (first, second)] == ["tcg", "-"]
+        assert told == ["aaaaaaaa01: Two files are secret.", "2 sessions: Guests are slow."]
 
     def test_text_for_a_terminal_is_made_safe(self, cli: Cli) -> None:
         make_session("aaaaaaaa01", name="evil\x1b]52;c;aGk=\x07\u202e")
