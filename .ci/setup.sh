@@ -73,6 +73,7 @@ install_packages() {
 }
 
 # A registry for the tests, unpacked and not installed: its package would start a system service.
+# apt's own user could not write here: it is told whose download it is, or it warns.
 fetch_registry() {
     local folder=$here/.tools/registry scratch
     if command -v docker-registry >/dev/null || [ -x "$folder/usr/bin/docker-registry" ]; then return; fi
@@ -80,8 +81,8 @@ fetch_registry() {
     scratch=$(mktemp -d) || return
     (
         cd "$scratch" || exit
-        apt-get download -qq docker-registry >&2 \
-            || { as_root 'apt-get update -qq'; apt-get download -qq docker-registry >&2; } || exit
+        download() { apt-get download -qq -o APT::Sandbox::User="$(id -un)" docker-registry >&2; }
+        download || { as_root 'apt-get update -qq'; download; } || exit
         mkdir -p "$folder" && dpkg-deb -x docker-registry_*.deb "$folder"
     ) || { rm -rf "$scratch"; fail 'the package docker-registry could not be fetched; the tests need it.'; }
     rm -rf "$scratch"
@@ -115,12 +116,13 @@ usable_uv() {
     [ "$(printf '%s\n' "$uv_oldest" "${version%% *}" | sort -V | head -n 1)" = "$uv_oldest" ]
 }
 
+# pip says what failed and nothing else: what it warns of is this host's own configuration.
 find_uv() {
     usable_uv && return
     local folder=$here/.tools/uv-$uv_version
     say "installing uv $uv_version into .tools"
     /usr/bin/python3 -m venv "$folder" >&2 \
-        && "$folder/bin/pip" install -q --disable-pip-version-check "uv==$uv_version" >&2 || return 1
+        && "$folder/bin/pip" install -qq --disable-pip-version-check "uv==$uv_version" >&2 || return 1
     uv=$folder/bin/uv
 }
 

@@ -120,3 +120,27 @@ def test_a_failed_environment_is_tried_again(checkout: Path) -> None:
     done = sourced(checkout, "fill_environment() { false; }; make_environment run || echo failed")
     assert done.stdout == "failed\n"
     assert sourced(checkout, "make_environment run").stdout == "environment for run\n"
+
+
+@pytest.mark.parametrize("sessions", ["[]", '[{"id": "a"}]'])
+def test_run_says_what_takes_long_before_it_begins(checkout: Path, sessions: str) -> None:
+    shutil.copy(CI.parent / "run", checkout / "run")
+    with (checkout / ".ci/setup.sh").open("a") as script:
+        script.write("set_up() { :; }\n")
+    cloche = checkout / ".venv/bin/cloche"
+    cloche.parent.mkdir(parents=True)
+    answer = f"""{{"ok": true, "sessions": {sessions}}}"""
+    cloche.write_text(f"#!/bin/sh\necho \"called: $*\" >&2\necho '{answer}'\n")
+    cloche.chmod(0o755)
+    done = subprocess.run(
+        ["bash", str(checkout / "run")], capture_output=True, text=True, timeout=30, check=True
+    )
+    words = done.stderr.splitlines()
+    demo = (
+        ["starting a demo session", "called: run demo --detach", '"ok"'] if sessions == "[]" else []
+    )
+    expected = ["called: ps --json", *demo, "opening the workstation", "called: "]
+    assert len(words) == len(expected)
+    assert [begin in word for begin, word in zip(expected, words, strict=True)] == [True] * len(
+        words
+    )
