@@ -2,27 +2,48 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
 from textual.screen import ModalScreen
+from textual.widget import Widget
 from textual.widgets import Static
 
 from app.ui.dialogs import LOW
+from app.ui.help_text import group_text, legend, legend_text
 from app.ui.keys import key_groups
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from textual.app import ComposeResult
+    from textual.geometry import Size
     from textual.screen import Screen
 
-    from app.ui.keys import KeyGroup
     from themes.glyphs import Glyphs
 
-KEY_COLUMN = 15
+
+class Fitted(Widget):
+    """A text that is made anew for each width."""
+
+    DEFAULT_CSS = "Fitted { width: 1fr; height: auto; }"
+
+    def __init__(self, text: Callable[[int], Content]) -> None:
+        """`text` returns the text whose lines have so many cells at most."""
+        super().__init__()
+        self._text = text
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        """Return how many lines the text has in that width."""
+        del container, viewport
+        return self._text(width).plain.count("\n") + 1
+
+    def render(self) -> Content:
+        """Return the text for the width that there is."""
+        return self._text(self.size.width)
 
 
 class HelpScreen(ModalScreen[None]):
@@ -59,9 +80,9 @@ class HelpScreen(ModalScreen[None]):
         with Vertical(classes="dialog -wide"):
             yield Static("Keys", classes="dialog-title", markup=False)
             with VerticalScroll(id="help-body", can_focus=True):
-                yield Static(self._legend())
+                yield Fitted(partial(legend_text, legend(self.below.__name__, self.glyphs)))
                 for group in ordered:
-                    yield Static(group_text(group), classes="help-group")
+                    yield Fitted(partial(group_text, group))
             yield Static(
                 Content.assemble(
                     ("esc", "bold $accent"),
@@ -71,23 +92,6 @@ class HelpScreen(ModalScreen[None]):
                 )
             )
 
-    def _legend(self) -> Content:
-        glyphs = self.glyphs
-        signs = (
-            ("starting", glyphs.starting, "boots"),
-            ("working", glyphs.working, "working"),
-            ("waiting", glyphs.waiting, "waits"),
-            ("idle", glyphs.idle, "idle"),
-            ("done", glyphs.done, "done"),
-            ("failed", glyphs.failed, "failed"),
-            ("paused", glyphs.paused, "paused"),
-            ("stalled", glyphs.stalled, "stalled"),
-        )
-        parts: list[tuple[str, str]] = []
-        for token, sign, word in signs:
-            parts += [(sign, f"bold $state-{token}"), (f" {word}  ", "$muted")]
-        return Content.assemble(*parts)
-
     def action_scroll(self, step: int) -> None:
         """Move the page."""
         self.query_one("#help-body").scroll_relative(y=step * 3, animate=False)
@@ -95,12 +99,3 @@ class HelpScreen(ModalScreen[None]):
     def action_close(self) -> None:
         """Go back."""
         self.dismiss(None)
-
-
-def group_text(group: KeyGroup) -> Content:
-    """Return a group's keys, lined up."""
-    parts: list[tuple[str, str]] = [(f"\n{group.title}\n", "bold $foreground")]
-    for row in group.rows:
-        keys = " ".join(row.keys)
-        parts += [(f"  {keys:<{KEY_COLUMN}} ", "bold $accent"), (f"{row.what}\n", "$muted")]
-    return Content.assemble(*parts[:-1], (parts[-1][0].rstrip(), parts[-1][1]))
