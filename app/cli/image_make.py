@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
+from app.cli.ended import as_ctrl_c
 from app.cli.progress import Bar
 from app.client.launch import launcher
 from app.errors import EXIT_DONE
@@ -116,10 +117,11 @@ def _make(paths: Paths) -> None:
 @contextmanager
 def _bar() -> Generator[Callable[[str, float], None]]:
     bar = Bar(shown=sys.stderr.isatty())
-    try:
-        yield bar.show
-    finally:
-        bar.end()  # what is said next, an error too, begins its own line
+    with as_ctrl_c():
+        try:
+            yield bar.show
+        finally:
+            bar.end()  # what is said next, an error too, begins its own line
 
 
 def _told(output: Output, found: ImageSet) -> int:

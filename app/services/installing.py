@@ -7,12 +7,7 @@ that this host's own tools are configured for, and the profile's hosts.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import shlex
-import shutil
-import tempfile
-import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from app.agents import npm_fetch_script
@@ -24,6 +19,7 @@ from app.files import write_atomic
 from app.paths import private_folder
 from app.programs import Program
 from app.services.install_output import InstallOutput
+from app.services.owned_folders import OwnedFolder, sweep
 from app.services.recipes import NPM_FETCH
 from app.services.sandbox import CopyFailed, CopyPair, SandboxRequest, Streams, run_sandbox
 from vm.image import added, build, store
@@ -31,6 +27,8 @@ from vm.image.recipes import RECIPES
 from vm.install import PROGRAMS
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from app.paths import Paths
     from app.services.sandbox import SandboxReport
     from vm.image.progress import Progress
@@ -79,19 +77,14 @@ def make(paths: Paths, recipe: Recipe, progress: Progress, *, force: bool) -> Im
     checks.check_programs()  # what the machine needs, before the image below takes its minutes
     below = build.build_image(paths.store, recipe=RECIPES[recipe.below], progress=progress)
     progress("starting a machine", _BEGUN)
-    sweep(paths.store)
-    with tempfile.TemporaryDirectory(prefix=SCRATCH, dir=paths.store) as scratch:
-        archive = Path(scratch) / "programs.tar"
+    sweep(SCRATCH, paths.store)
+    scratch = OwnedFolder(SCRATCH, paths.store)
+    try:
+        archive = scratch.path / "programs.tar"
         asyncio.run(_install(paths, recipe, archive, progress))
         return added.add(paths.store, recipe, below, archive, progress)
-
-
-def sweep(folder: Path) -> None:
-    """Remove what builds left that were killed: older than any that can still run."""
-    for stale in folder.glob(f"{SCRATCH}*"):
-        with contextlib.suppress(FileNotFoundError):  # its build may just have ended
-            if time.time() - stale.stat().st_mtime > 2 * TIMEOUT_S:
-                shutil.rmtree(stale, ignore_errors=True)  # another build may do the same
+    finally:
+        scratch.close()
 
 
 async def _install(paths: Paths, recipe: Recipe, archive: Path, progress: Progress) -> None:

@@ -1,4 +1,4 @@
-"""Temporary folders that go with the process that made them, at the next start if it was killed.
+"""Folders for a while that go with the process that made them, at the next start if it was killed.
 
 Whoever has one holds a lock on it, so a folder without a holder has nobody: a number of a process
 would be used again, or mean another one in a container that shares the temporary directory.
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 MAX_SEEN: Final = 100_000
-"""Names of the temporary directory that a sweep looks at."""
+"""Names of a directory that a sweep looks at."""
 
 MAX_SWEPT: Final = 100
 """Folders that one sweep removes; the next start goes on."""
@@ -33,11 +33,11 @@ _OPEN: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class OwnedFolder:
-    """A new folder in the temporary directory that only this user can enter."""
+    """A new folder that only this user can enter."""
 
-    def __init__(self, prefix: str) -> None:
-        """Make it. Raises OSError."""
-        self.path = Path(tempfile.mkdtemp(prefix=prefix))
+    def __init__(self, prefix: str, parent: Path | None = None) -> None:
+        """Make it in `parent`, else in the temporary directory. Raises OSError."""
+        self.path = Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
         self._held = os.open(self.path, _OPEN)
         with contextlib.suppress(OSError):  # a file system without locks: then no sweep gets one
             fcntl.flock(self._held, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -48,16 +48,19 @@ class OwnedFolder:
         os.close(self._held)
 
 
-def sweep(prefix: str) -> None:
-    """Remove the folders of this user with such names that nobody holds; never through a link."""
+def sweep(prefix: str, parent: Path | None = None) -> None:
+    """Remove this user's folders with such names that nobody holds; never through a link.
+
+    `parent` is where they lie, else the temporary directory.
+    """
     with contextlib.suppress(OSError):  # of a directory that cannot be read nothing is known
-        for path in list(islice(_named(prefix), MAX_SWEPT)):
+        for path in list(islice(_named(prefix, parent or tempfile.gettempdir()), MAX_SWEPT)):
             with contextlib.suppress(OSError):  # it is held, or somebody else removes it
                 _remove_left(path)
 
 
-def _named(prefix: str) -> Iterator[Path]:
-    with os.scandir(tempfile.gettempdir()) as entries:
+def _named(prefix: str, parent: Path | str) -> Iterator[Path]:
+    with os.scandir(parent) as entries:
         for entry in islice(entries, MAX_SEEN):
             if entry.name.startswith(prefix) and _is_ours(entry.stat(follow_symlinks=False)):
                 yield Path(entry.path)

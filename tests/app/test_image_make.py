@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,7 +12,7 @@ from app import main
 from app.client.checks import check_image
 from app.errors import AppError
 from app.paths import Paths
-from app.services import image_look, installing
+from app.services import image_look
 from app.services.recipes import find_recipe, load_recipes
 from tests.doubles.images import put_image
 from vm.errors import FetchFailed, VMError
@@ -134,22 +133,6 @@ class TestOfAgents:
         assert known["mine"].command == "npm install -g --prefix /programs m"
         assert known["claude-code"].below == "dev"
         assert not {"bare", "codex"} & set(known)
-
-    def test_what_killed_builds_left_is_removed_and_no_running_one(self, tmp_path: Path) -> None:
-        old, new, other = (
-            tmp_path / ".installing-a",
-            tmp_path / ".installing-b",
-            tmp_path / "images",
-        )
-        for folder in (old, new, other):
-            (folder / "in").mkdir(parents=True)
-        os.utime(old, (0, 0))
-        os.utime(other, (0, 0))
-        gone = tmp_path / f"{installing.SCRATCH}gone"
-        gone.symlink_to("nowhere")  # listed, and not there any more when it is looked at
-        installing.sweep(tmp_path)
-        gone.unlink()
-        assert sorted(tmp_path.iterdir()) == sorted((new, other))
 
     def test_a_file_of_ones_own_comes_first(self, tmp_path: Path) -> None:
         (tmp_path / "images").mkdir()

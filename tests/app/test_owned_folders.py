@@ -98,3 +98,15 @@ def test_no_temporary_directory_is_no_reason_to_fail(
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "none"))
     sweep(PREFIX)
+
+
+def test_a_folder_elsewhere_is_swept_where_it_lies(tmp_path: Path) -> None:
+    store = tmp_path / "store"
+    store.mkdir()
+    mine = OwnedFolder(PREFIX, store)
+    (store / f"{PREFIX}left").mkdir()
+    (tmp_path / f"{PREFIX}other").mkdir()
+    sweep(PREFIX, store)
+    assert list(store.iterdir()) == [mine.path]
+    assert (tmp_path / f"{PREFIX}other").is_dir()
+    mine.close()
