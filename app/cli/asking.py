@@ -17,6 +17,7 @@ from app.paths import Paths
 from app.protocol_review import MAX_PATCH
 from app.services.merge_facts import units_in
 from app.services.patches import accepted_patch
+from app.wording import counted
 
 if TYPE_CHECKING:
     import argparse
@@ -62,7 +63,8 @@ def _import(paths: Paths, session: str, name: str, output: Output) -> int:
             data = file.read(MAX_PATCH + 1)
     report = asyncio.run(_send_patch(paths, session, data))
     value = {"session": session, **msgspec.to_builtins(report)}
-    text = f"{report.accepted} hunks accepted in {len(report.paths)} files, {report.edited} edited"
+    where = f"{counted(report.accepted, 'hunk')} accepted in {counted(len(report.paths), 'file')}"
+    text = f"{where}, {report.edited} edited"
     output.result(value, lambda: output.line(f"{text}. Merge: cloche merge {session}"))
     return EXIT_DONE
 
@@ -123,9 +125,10 @@ async def _fetch_state(paths: Paths, session: str) -> tuple[Changes, list[Commen
 
 def _print_state(output: Output, counts: dict[str, int], conflicts: list[Conflict]) -> None:
     output.line(
-        f"{counts['files']} files: {counts['open'] + counts['mixed']} hunks open, "
+        f"{counted(counts['files'], 'file')}: "
+        f"{counted(counts['open'] + counts['mixed'], 'hunk')} open, "
         f"{counts['accepted']} accepted ({counts['merged']} merged), "
-        f"{counts['rejected']} rejected; {counts['comments']} comments"
+        f"{counts['rejected']} rejected; {counted(counts['comments'], 'comment')}"
         f"{', ' + str(counts['outdated']) + ' outdated' if counts['outdated'] else ''}"
     )
     for one in conflicts:

@@ -17,6 +17,7 @@ from app.client.copying import CopyReport, copy_into, copy_out
 from app.client.session import SessionClient
 from app.errors import EXIT_DONE, EXIT_FAILED, AppError, app_error, naming, not_running
 from app.paths import Paths
+from app.wording import counted
 from vm.errors import VMError
 
 if TYPE_CHECKING:
@@ -110,7 +111,7 @@ class _ProgressLine:
         self._told = now
         self._any = True
         speed = report.size / max(now - self._began, 0.001)
-        text = f"{_size(report.size)}  {report.files} files  {_size(speed)}/s"
+        text = f"{_size(report.size)}  {counted(report.files, 'file')}  {_size(speed)}/s"
         sys.stderr.write(f"\r\x1b[K{text}")
         sys.stderr.flush()
 

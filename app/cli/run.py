@@ -22,6 +22,7 @@ from app.errors import EXIT_DONE, EXIT_OURS, AppError
 from app.paths import Paths
 from app.records import read_state
 from app.services.egress_refused import refused_in
+from app.wording import counted
 
 if TYPE_CHECKING:
     import argparse
@@ -161,7 +162,7 @@ def _print_report(output: Output, report: dict[str, Any], info: SessionInfo) -> 
     counts = info.changes
     output.line(
         f"{info.id} ended with {info.exit_code} after {report['duration_ms'] / 1000:.1f} s: "
-        f"{counts.files} files, +{counts.added} -{counts.removed}"
+        f"{counted(counts.files, 'file')}, +{counts.added} -{counts.removed}"
     )
     output.line(f"Look: cloche diff {info.id}   Take: cloche merge {info.id} --accept PATTERN")
 
@@ -178,7 +179,7 @@ def _attached(paths: Paths, request: StartRequest, output: Output) -> int:
     info = fleet.find_session(paths, session)
     counts = info.changes
     output.note(
-        f"{session} ended: {counts.files} files, +{counts.added} -{counts.removed}; "
+        f"{session} ended: {counted(counts.files, 'file')}, +{counts.added} -{counts.removed}; "
         f"look: cloche diff {session}"
     )
     return status

@@ -23,7 +23,9 @@ NO_CLIPBOARD: Final = frozenset({"apple_terminal"})
 """Terminals that ignore OSC 52."""
 
 TMUX: Final = "tmux set -s set-clipboard on"
-NOWHERE: Final = "This is no terminal, so it was not looked at."
+NOWHERE: Final = (
+    "The output goes to no terminal: its colours, size, signs, keys and clipboard stay unknown."
+)
 IDS: Final = ("colours", "size", "unicode", "keys", "clipboard")
 
 

@@ -20,6 +20,7 @@ from app.broker import wire
 from app.client.launch import role_command
 from app.errors import AppError
 from app.keeper.children import PAUSE_S, end_child, next_pause, start_child
+from app.wording import times
 from vm.egress.broker.meter import Waiting
 from vm.egress.broker.refusals import sentence
 from vm.egress.kinds import Entry
@@ -244,8 +245,7 @@ def entry_of(said: wire.Asked) -> Entry:
     allowed = said.code == "answered"
     words = f"{said.method} {said.path}".strip() or "What came was no request"
     why = f" ({sentence(said.code).rstrip('.')})" if sentence(said.code) else ""
-    often = "once" if said.scrubbed == 1 else f"{said.scrubbed} times"
-    scrubbed = f"; the key stood in the answer {often}" if said.scrubbed else ""
+    scrubbed = f"; the key stood in the answer {times(said.scrubbed)}" if said.scrubbed else ""
     return Entry(
         at=time.time(),
         kind="request",

@@ -10,6 +10,7 @@ from app.errors import AppError
 from app.keeper.broker import BrokerKeeper
 from app.keeper.outside import Outside
 from app.protocol import CapWord, Meter
+from app.wording import counted
 from vm.egress.broker.meter import Caps, Totals, Waiting, raised
 
 if TYPE_CHECKING:
@@ -139,7 +140,7 @@ class SessionBroker:
         tokens = keeper.caps.tokens if change.tokens is None else change.tokens
         usd = keeper.caps.dollars if change.usd is None else change.usd
         if keeper.totals.over(Caps(tokens, usd)):
-            used = f"{keeper.totals.tokens:,} tokens and ${keeper.totals.dollars:.2f}"
+            used = f"{counted(keeper.totals.tokens, 'token')} and ${keeper.totals.dollars:.2f}"
             text = f"The session has used {used} already."
             raise AppError("usage", text, "Name a cap above that.")
         return Caps(tokens, usd)
@@ -223,5 +224,5 @@ class SessionBroker:
 def cap_words(caps: Caps) -> str:
     """Say in one line what holds."""
     named = [f"${caps.dollars:,.2f}"] if caps.dollars is not None else []
-    named += [f"{caps.tokens:,} tokens"] if caps.tokens is not None else []
+    named += [counted(caps.tokens, "token")] if caps.tokens is not None else []
     return f"cap of {' and '.join(named)}" if named else "no cap for this session"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 from app import protocol_review as wire
 from app.errors import AppError
 from app.wire_text import to_bytes, to_text
+from app.wording import counted
 from snapshot.decisions import Fact
 from snapshot.facts import MAX_QUOTE, Comment, comment_of, place
 from snapshot.safe_text import decode
@@ -183,7 +184,7 @@ def checked_text(text: str) -> str:
 def _no_such_line(file: ChangedFile, line: int, count: int) -> AppError:
     return AppError(
         "usage",
-        f"That side of the file has {count} lines; there is no line {line}.",
+        f"That side of the file has {counted(count, 'line')}; there is no line {line}.",
         f"See them: cloche diff ID {decode(file.path)}",
     )
 

@@ -19,6 +19,7 @@ from app.client.sandboxes import Sandbox
 from app.errors import EXIT_OURS, EXIT_TIMEOUT, AppError, app_error
 from app.services import sandbox_logs
 from app.services.egress_refused import Refused, refused_in
+from app.wording import counted
 from snapshot.errors import SnapshotError
 from vm.errors import VMError
 
@@ -235,7 +236,7 @@ def _check_whole(done: CopyReport, guest: str) -> None:
         first = done.skipped[0]
         raise AppError(
             "incomplete",
-            f"Of {guest} {done.skipped_count} entries were left out, first {first.path}: "
+            f"Left out of {guest}: {counted(done.skipped_count, 'path')}, first {first.path}: "
             f"{first.reason}.",
             f"The others are at {done.target}.",
         )

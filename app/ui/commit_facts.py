@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from app.ui.fleet_facts import age
 from app.ui.review_facts import LETTERS
+from app.wording import counted
 from snapshot.safe_text import safe_name
 from widgets.commit_list import CommitRow
 
@@ -147,7 +148,7 @@ def head_facts(
     if flagged:
         right.append((f"  {glyphs.risky} {flagged} to look at", "warning*"))
     if found.left_out:
-        right.append((f"  {glyphs.note} {len(found.left_out)} refs left out", "muted"))
+        right.append((f"  {glyphs.note} {counted(len(found.left_out), 'ref')} left out", "muted"))
     return left, [*right, (" ", "muted")]
 
 
@@ -168,9 +169,9 @@ def commit_facts(
             text = f"  merge of {len(commit.parents)}, against the first"
             left.append((text, "muted"))
     if change is not None and change.left_out:
-        left.append((f"  {change.left_out} more paths are not shown", "warning"))
+        left.append((f"  {counted(change.left_out, 'more path')} not shown", "warning"))
     if change is not None and change.uncounted:
-        left.append((f"  lines of {change.uncounted} files not counted", "warning"))
+        left.append((f"  lines of {counted(change.uncounted, 'file')} not counted", "warning"))
     return left, right
 
 

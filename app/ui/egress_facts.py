@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from app.wording import counted
 from snapshot.safe_text import safe_name
 from vm.egress.ledger import target
 from widgets.log_table import Cell, Column
@@ -57,7 +58,7 @@ def usd_words(dollars: float) -> str:
 
 def tokens_words(count: int) -> str:
     """Return a count of tokens."""
-    return f"{count:,} tokens"
+    return counted(count, "token")
 
 
 def sign(verdict: str, glyphs: Glyphs) -> str:

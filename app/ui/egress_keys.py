@@ -27,5 +27,13 @@ EGRESS_BINDINGS: list[BindingType] = [
     Binding("s", "session", "agent", tooltip="Show one session, or all", id="egress.session"),
     Binding("slash", "filter", "filter", tooltip="Show what holds a text", id="egress.filter"),
     Binding("i", "details", "details", tooltip="Why it was decided so", id="egress.details"),
-    Binding("escape,q", "back", "back", key_display="q", tooltip="Back", id="egress.back"),
+    Binding("q", "leave", "back", tooltip="Close the details, else leave", id="egress.back"),
+    Binding(
+        "escape",
+        "back",
+        "back",
+        show=False,
+        tooltip="Close a notice, else the details, else leave",
+        id="egress.close",
+    ),
 ]

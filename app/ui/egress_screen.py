@@ -21,6 +21,7 @@ from app.ui.egress_log import EgressLog
 from app.ui.failures import told
 from app.ui.messages import TaskDone, TaskFailed
 from app.ui.workers import work
+from app.wording import counted
 from snapshot.safe_text import safe_name
 from widgets.line_bar import LineBar
 
@@ -112,7 +113,7 @@ class EgressScreen(EgressLog):
             return
         self._typing = "export"
         path = default_path(Path.home(), time.time())
-        rows = "1 row" if self.rows.view.shown == 1 else f"{self.rows.view.shown:,} rows"
+        rows = counted(self.rows.view.shown, "row")
         line = self.query_one(LineBar)
         line.open(f"{rows} to", str(path))
         line.tell("enter writes   esc leaves ")
@@ -125,7 +126,7 @@ class EgressScreen(EgressLog):
         except self.cloche.failures as error:
             self.post_message(TaskFailed(*told(error)))
         else:
-            self.post_message(TaskDone(f"{count:,} rows are in {safe_name(str(path)).text}."))
+            self.post_message(TaskDone(f"{counted(count, 'row')} in {safe_name(str(path)).text}"))
 
     @on(TaskDone)
     def show_done(self, message: TaskDone) -> None:
@@ -198,10 +199,15 @@ class EgressScreen(EgressLog):
             self.write_rule(session_id, choice)
 
     def action_back(self) -> None:
-        """Close the details, the filter, or the log."""
+        """Close a notice, else the details, else the log."""
         if self.notice is not None:
             self.action_dismiss_notice()
-        elif self.has_class("-details"):
+        else:
+            self.action_leave()
+
+    def action_leave(self) -> None:
+        """Close the details, else the log, whatever notice there is."""
+        if self.has_class("-details"):
             self.action_details()
         else:
             self.dismiss(None)

@@ -91,8 +91,9 @@ class FleetTasks(FleetView):
 
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
         """Close the dialog over what would be said of a bug in a start."""
+        group: str = event.worker.group  # pyright: ignore[reportUnknownMemberType]
         dialog = self._open_dialog()
-        if event.worker.group == "start" and event.state is WorkerState.ERROR and dialog:
+        if group == "start" and event.state is WorkerState.ERROR and dialog is not None:
             dialog.close()
         super().on_worker_state_changed(event)
 

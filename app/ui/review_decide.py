@@ -11,6 +11,7 @@ from app.services.documents import key_of
 from app.ui.review_facts import is_open, next_open, open_lines, safe_to_accept, units_of
 from app.ui.review_tree import files_under
 from app.ui.review_view import ReviewView
+from app.wording import counted
 from snapshot.safe_text import safe_name
 from widgets.diff_pane import DiffPane
 from widgets.file_list import FileList
@@ -222,10 +223,10 @@ class ReviewDecide(ReviewView):
             self.say(f"Nothing safe is open.{left_out}")
             return
         self._decide(decisions, units)
-        noun = "hunk" if len(units) == 1 else "hunks"
         built = sum(file.tier == "warned" for file in safe)
         warned = f", {built} of them for builds or CI" if built else ""
-        text = f"Accepted {len(units)} {noun} in {len(safe)} files{warned}.{left_out}"
+        took = f"{counted(len(units), 'hunk')} in {counted(len(safe), 'file')}"
+        text = f"Accepted {took}{warned}.{left_out}"
         self.say(text, "u takes it back", "done")
 
     def action_undo(self) -> None:

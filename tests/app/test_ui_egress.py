@@ -201,6 +201,22 @@ async def test_an_empty_log_says_what_will_stand_there_and_q_leaves() -> None:
         assert not isinstance(app.screen, EgressScreen)
 
 
+async def test_q_leaves_with_an_error_open_and_escape_closes_only_that() -> None:
+    app, _ = log_app()
+    async with app.run_test(size=SIZE) as pilot:
+        screen = await opened(pilot)
+        screen.say("It would never take effect.", "Narrow it", "error")
+        await press(pilot, "escape")
+        assert app.screen is screen
+        assert screen.notice is None
+        await press(pilot, "enter")
+        screen.say("It would never take effect.", "Narrow it", "error")
+        await press(pilot, "q")
+        assert not screen.has_class("-details")
+        await press(pilot, "q")
+        assert app.screen is not screen
+
+
 async def test_a_pinned_host_stays_above_the_others() -> None:
     app, egress = log_app()
     async with app.run_test(size=SIZE) as pilot:
@@ -236,7 +252,7 @@ async def test_what_is_shown_is_written_to_a_new_private_file_outside_the_worksp
         line.query_one(Input).value = "out.jsonl"
         await press(pilot, "enter")
         await until(pilot, lambda: screen.notice is not None)
-        assert "3 rows are in" in screen_text(pilot)
+        assert "3 rows in" in screen_text(pilot)
         path = home / "out.jsonl"
         rows = [msgspec.json.decode(one) for one in path.read_bytes().splitlines()]
         assert [row["verdict"] for row in rows] == ["deny"] * 3

@@ -139,7 +139,7 @@ async def test_a_start_that_fails_says_why_in_the_dialog_and_keeps_what_was_writ
 
 
 async def test_a_dialog_that_was_left_while_it_starts_is_followed_by_a_notice(
-    tmp_path: Path,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     app, fleet, _ = workstation()
     app.workspace = tmp_path
@@ -150,7 +150,7 @@ async def test_a_dialog_that_was_left_while_it_starts_is_followed_by_a_notice(
         await go_on.wait()
         raise AppError("image-missing", "There is no base image.", "cloche image build base")
 
-    fleet.start = start  # type: ignore[method-assign]
+    monkeypatch.setattr(fleet, "start", start)
     async with app.run_test(size=SIZE) as pilot:
         await settle(pilot)
         await pilot.press("n")
