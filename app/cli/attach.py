@@ -46,6 +46,9 @@ ELSEWHERE: Final = "another client took this terminal: {0} t takes it back, {0} 
 NOTE: Final = "\x1b7\x1b[999;1H\x1b[0;7m %s \x1b[m\x1b8"
 """Shows a sentence in the last row until the program paints there again."""
 
+COLUMNS: Final = 80
+"""Width of a terminal that does not tell its own."""
+
 MODES: Final = (5, 9, 69, 1000, 1002, 1003, 1004, 1005, 1006, 1015, 1016, 2004, 2031, 2048)
 """Private modes that make a terminal report something or look odd: reversed colours, side margins,
 the mouse in all its forms, the focus, pastes, changes of theme and size."""
@@ -210,7 +213,7 @@ class _Attachment:
         """Say what begins to wait for the user, whose keys all go to the guest here."""
         await self._live.wait()
         async for wait in news:
-            await self._say(fitting(wait, _size()[1] - 2))
+            await self._say(fitting(wait, (_size()[1] or COLUMNS) - 2))
 
     async def _say(self, sentence: str) -> None:
         """Show a sentence in the last row; the filter lets no chunk end within a sequence."""

@@ -10,8 +10,8 @@ from app.cli.egress_cap import put_cap
 from app.cli.egress_log import show_log
 from app.client import fleet
 from app.client.egress import reload_rules
-from app.egress.adding import way_in, way_out
 from app.egress.compose import About, Composed, compose
+from app.egress.hints import way_in, way_out
 from app.egress.rules_edit import ALWAYS, add_rule
 from app.egress.session import add_session_rule
 from app.egress.writing import about_session, refuse_shadow

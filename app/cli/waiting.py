@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from vm.egress.names import MAX_NAME, printable
 from vm.egress.questions import choice
+from vm.egress.rules import MAX_RULE
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -28,9 +30,9 @@ class Wait(NamedTuple):
 def held(info: SessionInfo, question: Question) -> Wait:
     """Return what is held for a question, and the command that lets it go on."""
     ports = ",".join(map(str, question.ports))
-    rule = choice(question, "session", wide=False).rule.text
+    rule = printable(choice(question, "session", wide=False).rule.text, MAX_RULE)
     command = f"cloche egress allow {rule} --session {info.id}"
-    return Wait(f"a connection to {question.host}:{ports} is held", command)
+    return Wait(f"a connection to {printable(question.host, MAX_NAME)}:{ports} is held", command)
 
 
 def held_lines(info: SessionInfo) -> list[str]:

@@ -5,13 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from vm.egress.ledger import target
-
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from vm.egress.kinds import Request, Verdict
-    from vm.egress.rules import BadRule, Rule
+    from vm.egress.rules import Rule
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,30 +46,6 @@ def contradicts(old: Rule, rule: Rule, *, beside: bool) -> bool:
     if old.effect == "deny":
         return set(old.ports) <= set(rule.ports)
     return old.ports == rule.ports and not is_same(old, rule)
-
-
-def way_out(error: BadRule, rule: Rule | None, option: str = "--project") -> str:
-    """Return what to say next where a rule was refused; None: its text is no rule.
-
-    `option` says for how long it was to hold.
-    """
-    if rule is None:
-        return "Write it as NAME[:PORT], *.NAME or CIDR[:PORT]"
-    if error.code == "needs-private" or rule.private:
-        return f"Say that it is private: cloche egress allow {rule.text} {option} --private"
-    if error.code == "internal-name":
-        return f"See which sessions have it: cloche egress explain {rule.host} --session ID"
-    return "See what holds: cloche egress rules"
-
-
-def way_in(request: Request, verdict: Verdict) -> str:
-    """Return the command that would let through what no rule is about; empty for all else."""
-    settled = verdict.action == "allow" or verdict.level not in ("private", "default")
-    if settled or ":" in request.host:  # guests have no IPv6
-        return ""
-    private = " --private" if verdict.level == "private" else ""
-    rule = target(request.host, request.port)
-    return f"Let it through: cloche egress allow {rule} --project{private}"
 
 
 def hidden_by(rule: Rule, rules: Iterable[Rule]) -> Rule | None:

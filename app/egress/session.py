@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
 
-from app.egress.adding import Change, contradicts, hidden_by, is_same, way_out
+from app.egress.adding import Change, contradicts, hidden_by, is_same
+from app.egress.hints import way_out
 from app.errors import AppError
 from app.files import read_regular, write_atomic
 from app.locking import locked

@@ -6,8 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from app.egress.adding import way_out
 from app.egress.compose import About, compose
+from app.egress.hints import lifting, way_out
 from app.egress.session import add_session_rule, read_session_egress
 from app.errors import AppError
 from app.records import read_session
@@ -79,14 +79,4 @@ def refuse_shadow(policy: Policy, rule: Rule, *, session: bool) -> None:
     if found is not None and found[0] in ("always", "workspace", "project"):
         why = f"'deny {found[1].text}' ({found[1].origin}) decides first"
         text = f"{rule.text} would never take effect: {why}."
-        raise AppError("not-effective", text, _lifting(found[0], found[1], rule))
-
-
-def _lifting(level: RuleLevel, deny: Rule, rule: Rule) -> str:
-    """Return what takes a deny out that is in the way of an allow."""
-    if level == "project":
-        return "It is the workspace's own: take it out of its .cloche.yaml"
-    if deny.host != rule.host:
-        return f"It is about more names: take it out of rules.yaml by hand ({deny.origin})"
-    option = "--always" if level == "always" else "--project"
-    return f"Allow it there, which takes the deny out: cloche egress allow {rule.text} {option}"
+        raise AppError("not-effective", text, lifting(found[0], found[1], rule))

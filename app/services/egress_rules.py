@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
 from app.client.egress import reload_rules
-from app.egress.adding import way_out
+from app.egress.hints import way_out
 from app.egress.writing import write_choice
 from app.errors import AppError
 from app.services.egress_feed import EgressFeed

@@ -66,7 +66,7 @@ def test_what_makes_no_sense_is_a_usage_error(cloche: Any, words: tuple[str, ...
         (("allow", "x.example"), "Say one of: --session ID, --project, --always"),
         (("allow", "a..b", "--always"), "Write it as NAME[:PORT], *.NAME or CIDR[:PORT]"),
         (("allow", "10.0.0.0/8", "--always"), "cloche egress allow 10.0.0.0/8 --always --private"),
-        (("deny", "a.cloche.internal", "--project"), "explain a.cloche.internal --session ID"),
+        (("deny", "a.cloche.internal", "--project"), "cloche agents inspect NAME"),
     ],
 )
 def test_the_hint_is_what_to_say_next(cloche: Any, words: tuple[str, ...], hint: str) -> None:

@@ -32,6 +32,12 @@ def test_the_command_is_about_the_ports_that_were_asked_and_no_other() -> None:
     assert held(INFO, replace(ASKED, ports=(80, 443))).command.split()[3] == "pkgs.example"
 
 
+def test_a_host_that_is_none_reaches_no_terminal_as_it_is() -> None:
+    wait = held(INFO, replace(ASKED, host="\x1b]0;EVIL\x07.example"))
+    assert wait.what.isprintable()
+    assert wait.command.isprintable()
+
+
 def test_whoever_is_attached_hears_of_each_question_once_and_of_a_later_one_again() -> None:
     news = News()
     assert [one.what for one in news.take(INFO)] == ["a connection to pkgs.example:443,22 is held"]

@@ -41,7 +41,7 @@ def test_no_rule_is_offered_that_would_have_no_effect_and_it_is_said_why() -> No
         assert offered("llm.cloche.internal", 80, effect) == ()
     reason, hint = unoffered("llm.cloche.internal", 80)
     assert "credential broker" in reason
-    assert hint.endswith("cloche egress explain llm.cloche.internal --session ID")
+    assert hint.endswith("cloche agents inspect NAME")
     assert offered("10.0.0.5", 5432, "allow") == ()
     reason, hint = unoffered("10.0.0.5", 5432)
     assert "private" in reason

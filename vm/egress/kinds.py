@@ -91,11 +91,22 @@ class Refused(Exception):
 
 
 FAILURES: Final = frozenset(
-    (
-        *("no-address", "no-resolver", "refused", "timeout", "unreachable", "reset", "network"),
-        *("too-many-files", "proxy-timeout", "proxy-lost", "proxy-unreachable", "proxy-garbage"),
-        *("proxy-auth", "broker-away"),
-    )
+    {
+        "no-address",
+        "no-resolver",
+        "refused",
+        "timeout",
+        "unreachable",
+        "reset",
+        "network",
+        "too-many-files",
+        "proxy-timeout",
+        "proxy-lost",
+        "proxy-unreachable",
+        "proxy-garbage",
+        "proxy-auth",
+        "broker-away",
+    }
 )
 """Codes of connections that were allowed and could not be made: nobody refused them."""
 

@@ -200,11 +200,11 @@ def _unlisted(request: Request, policy: Policy, own: Own, now: float) -> Verdict
         reason = f"Port {request.port} is another DNS server's; names are answered here."
         return _deny("default", "foreign-dns", reason, origin=origin)
     if is_literal(request.host) and profile.unlisted != "allow":
-        none = _none(request, policy, now, "is about")
+        none = _undecided(request, policy, now, "is about")
         reason = f"{none}, which is a bare address."
         return _deny("default", "literal-address", reason, origin=origin)
     if profile.unlisted == "allow":
-        none = _none(request, policy, now, "is about")
+        none = _undecided(request, policy, now, "is about")
         reason = f"{none}; the {origin} allows it."
         verdict = Verdict("allow", "default", "", origin, "allowed", reason)
         return _inspected(verdict, request, policy, ())
@@ -220,7 +220,7 @@ def _other_ports(request: Request, policy: Policy, now: float) -> Rule | None:
     return next(allows, None)
 
 
-def _none(request: Request, policy: Policy, now: float, verb: str) -> str:
+def _undecided(request: Request, policy: Policy, now: float, verb: str) -> str:
     """Begin a sentence that no rule decided, and name the one that looks as if it did."""
     other = _other_ports(request, policy, now)
     if other is None:
@@ -232,7 +232,7 @@ def _none(request: Request, policy: Policy, now: float, verb: str) -> str:
 
 
 def _asked(request: Request, policy: Policy, origin: str, now: float) -> Verdict:
-    none = f"{_none(request, policy, now, 'allows')} ({origin})"
+    none = f"{_undecided(request, policy, now, 'allows')} ({origin})"
     if policy.profile.unlisted == "deny":
         return _deny("default", "not-listed", f"{none}.", origin=origin)
     if not policy.ask:
