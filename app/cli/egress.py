@@ -61,13 +61,14 @@ def _explain(paths: Paths, arguments: argparse.Namespace, output: Output) -> Non
     value = {"host": request.host, "port": request.port, "verdict": verdict.action}
     value |= {"level": verdict.level, "rule": verdict.rule, "origin": verdict.origin}
 
-    value |= {"code": verdict.code, "reason": verdict.reason, "hint": way_in(request, verdict)}
+    hint = way_in(request, verdict, arguments.session)
+    value |= {"code": verdict.code, "reason": verdict.reason, "hint": hint}
 
     def human() -> None:
         output.line(f"{target(request.host, request.port)}  {verdict.action}  ({verdict.level})")
         output.line(f"  {verdict.reason}")
-        if value["hint"]:
-            output.line(f"  {value['hint']}")
+        if hint:
+            output.line(f"  {hint}")
 
     output.result(value, human)
 

@@ -26,14 +26,18 @@ def way_out(error: BadRule, rule: Rule | None, option: str = "--project") -> str
     return "See what holds: cloche egress rules"
 
 
-def way_in(request: Request, verdict: Verdict) -> str:
-    """Return the command that would let through what no rule is about; empty for all else."""
+def way_in(request: Request, verdict: Verdict, session: str = "") -> str:
+    """Return the command that would let through what no rule is about; empty for all else.
+
+    `session`: the one that was asked about; no rule of a session opens a private address.
+    """
     settled = verdict.action == "allow" or verdict.level not in ("private", "default")
     if settled or ":" in request.host:  # guests have no IPv6
         return ""
-    private = " --private" if verdict.level == "private" else ""
+    option = f"--session {session}" if session else "--project"
+    option = "--project --private" if verdict.level == "private" else option
     rule = target(request.host, request.port)
-    return f"Let it through: cloche egress allow {rule} --project{private}"
+    return f"Let it through: cloche egress allow {rule} {option}"
 
 
 def lifting(level: RuleLevel, deny: Rule, rule: Rule) -> str:

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from app.agents import shell
+from app.egress.hints import way_in
 from app.main import run
 from app.paths import Paths
 from app.records import SessionRecord, StateRecord, write_record
-from vm.egress.kinds import Entry
+from vm.egress.kinds import Entry, Request, Verdict
 from vm.egress.ledger import NAME, Ledger
 
 if TYPE_CHECKING:
@@ -91,6 +92,14 @@ def test_what_explain_names_lets_it_through(
     assert cloche(*words)[0] == 0
     found = cloche("explain", asked)[1]
     assert (found["verdict"], found["hint"]) == ("allow", "")
+
+
+def test_what_is_explained_for_a_session_is_let_through_in_that_session() -> None:
+    asks = Verdict("ask", "default", "", "", "not-listed", "")
+    private = Verdict("deny", "private", "", "", "private-address", "")
+    request = Request("x.example", 8443)
+    assert way_in(request, asks, "s2").endswith("allow x.example:8443 --session s2")
+    assert way_in(request, private, "s2").endswith("allow x.example:8443 --project --private")
 
 
 def test_what_no_rule_can_open_gets_no_command(cloche: Any) -> None:
