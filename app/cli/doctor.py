@@ -9,8 +9,10 @@ from app.config import Defaults, load_config
 from app.doctor import host_checks, look, look_terminal, machine_checks, terminal_checks
 from app.doctor.findings import Finding, worst
 from app.doctor.host import Fault
+from app.egress.rules_file import load_rules
 from app.errors import EXIT_DONE, EXIT_HOST, AppError, app_error
 from app.paths import Paths
+from app.services.recipes import load_recipes
 from vm.errors import VMError
 
 if TYPE_CHECKING:
@@ -92,16 +94,28 @@ def examine(paths: Paths) -> Iterator[Finding]:
 
 
 def _configuration(paths: Paths) -> tuple[Finding, Defaults]:
-    """Read config.yaml; where it cannot be read, the rest is looked at as if there were none."""
+    """Read the user's files; where config.yaml cannot be read, the usual defaults hold."""
     try:
         defaults = load_config(paths.config).defaults
     except (AppError, OSError) as error:
-        told = app_error(error)
-        message, hint = (told.message, told.hint) if told else (str(error), "")
-        fix = hint if isinstance(error, AppError) and hint else f"Look: ls -l '{paths.config}'"
-        return Finding("config", "fail", message, fix), Defaults()
+        return _misread(paths, error, "fail"), Defaults()
+    try:
+        load_rules(paths.config)
+    except (AppError, OSError) as error:
+        return _misread(paths, error, "fail"), defaults
+    try:
+        load_recipes(paths.config)
+    except (AppError, OSError) as error:  # sessions start all the same
+        return _misread(paths, error, "warn"), defaults
     message = f"The configuration in {paths.config} is well-formed."
     return Finding("config", "ok", message, facts={"folder": str(paths.config)}), defaults
+
+
+def _misread(paths: Paths, error: Exception, status: Literal["warn", "fail"]) -> Finding:
+    told = app_error(error)
+    message, hint = (told.message, told.hint) if told else (str(error), "")
+    fix = hint if isinstance(error, AppError) and hint else f"Look: ls -l '{paths.config}'"
+    return Finding("config", status, message, fix)
 
 
 def _accelerator(paths: Paths, wish: str) -> Finding:

@@ -99,7 +99,7 @@ def test_people_get_a_line_and_the_fix(capsys: pytest.CaptureFixture[str]) -> No
     lines = text.splitlines()
     place = next(i for i, line in enumerate(lines) if line.startswith("! Guests are emulated"))
     assert lines[place + 1].startswith("    Use a host on which KVM runs guests")
-    assert len([line for line in lines if "This is no terminal" in line]) == 1
+    assert len([line for line in lines if "The output goes to no terminal" in line]) == 1
 
 
 @pytest.mark.usefixtures("paths")
@@ -111,16 +111,27 @@ def test_what_stops_every_session_is_the_exit_status(
     assert (status, json.loads(text)["status"]) == (EXIT_HOST, "fail")
 
 
-@pytest.mark.parametrize("text", ["defaults: {accel: magic}\n", "defaults: [\n"])
+@pytest.mark.parametrize(
+    ("name", "text", "status"),
+    [
+        ("config.yaml", "defaults: {accel: magic}\n", "fail"),
+        ("config.yaml", "defaults: [\n", "fail"),
+        ("rules.yaml", "always: {denyy: [a.example]}\n", "fail"),
+        ("rules.yaml", "always: {allow: [127.0.0.1]}\n", "fail"),
+        ("images/go.yaml", "packages: 3\n", "warn"),
+    ],
+)
 def test_a_configuration_that_no_command_would_take_is_found(
-    paths: Paths, capsys: pytest.CaptureFixture[str], text: str
+    paths: Paths, capsys: pytest.CaptureFixture[str], name: str, text: str, status: str
 ) -> None:
-    paths.config.mkdir(parents=True)
-    (paths.config / "config.yaml").write_text(text)
-    status, said = _said(capsys)
+    place = paths.config / name
+    place.parent.mkdir(parents=True)
+    place.write_text(text)
+    ended, said = _said(capsys)
     found = json.loads(said)["findings"][1]
-    assert (status, found["id"], found["status"]) == (EXIT_HOST, "config", "fail")
-    assert "config.yaml" in found["message"] + found["fix"]
+    assert (found["id"], found["status"]) == ("config", status)
+    assert ended == (EXIT_HOST if status == "fail" else EXIT_DONE)
+    assert name in found["message"] + found["fix"]
 
 
 def test_the_probe_is_asked_anew_and_the_configuration_counts(
