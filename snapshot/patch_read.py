@@ -8,7 +8,7 @@ refuses contents that are not UTF-8 when it is given bytes.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from .errors import SnapshotError
@@ -16,7 +16,7 @@ from .lines import split_plain
 from .patch import read_elsewhere
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
 _HUNK: Final = re.compile(rb"@@ -(\d{1,9})(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))? @@")
 _ESCAPES: Final = {
@@ -59,6 +59,8 @@ class FilePatch:
     named: bool = False
     """Whether its `---` and `+++` lines were there."""
     hunks: list[PatchHunk] = field(default_factory=list[PatchHunk])
+    anew: list[PatchHunk] | None = None
+    """What is made once the old entry is gone: git's way to say that a file became a link."""
 
 
 def read_patch(data: bytes) -> list[FilePatch]:
@@ -76,7 +78,23 @@ def read_patch(data: bytes) -> list[FilePatch]:
     facts = read_elsewhere(data)
     if facts is None or (facts.added, facts.removed) != (marks.count(b"+"), marks.count(b"-")):
         raise refuse("another parser reads it otherwise; perhaps a line is cut")
-    return files
+    return _joined(files)
+
+
+def _joined(files: Iterable[FilePatch]) -> list[FilePatch]:
+    """Join a removal with the creation that follows it under the same name."""
+    joined: list[FilePatch] = []
+    for file in files:
+        last = joined[-1] if joined else None
+        if last is not None and last.new is None and last.old and _creates(file, last.old):
+            joined[-1] = replace(last, new=file.new, mode=file.mode, anew=file.hunks)
+        else:
+            joined.append(file)
+    return joined
+
+
+def _creates(file: FilePatch, name: bytes) -> bool:
+    return file.old is None and file.new == name
 
 
 class _Reader:
@@ -195,6 +213,21 @@ def _unquoted(text: bytes) -> bytes:
 def _byte(found: re.Match[bytes]) -> bytes:
     code = found[1]
     return bytes((_ESCAPES[code] if code in _ESCAPES else int(code, 8),))
+
+
+def apply_patch(lines: Sequence[bytes], patch: FilePatch) -> list[bytes]:
+    """Return the lines that a patch makes of a file.
+
+    Raises:
+        PatchRefused: what stands there is something else.
+
+    """
+    made = apply_hunks(lines, patch.hunks)
+    if patch.anew is None:
+        return made
+    if made:
+        raise refuse("it makes a file anew of which lines are left")
+    return apply_hunks((), patch.anew)
 
 
 def apply_hunks(lines: Sequence[bytes], hunks: Sequence[PatchHunk]) -> list[bytes]:

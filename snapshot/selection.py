@@ -43,10 +43,9 @@ def select(review: FileReview, content: bytes) -> list[Selected] | None:
 def _cut(review: FileReview, lines: Sequence[bytes]) -> list[list[bytes]] | None:
     """Cut a result at the unchanged runs, by the first place for each that lets the rest fit."""
     hunks, old = review.hunks, review.old_lines
-    ends = [hunk.old_end for hunk in hunks]
-    starts = [hunk.old_start for hunk in hunks[1:]] + [len(old)]
-    gaps = [list(old[end:start]) for end, start in zip(ends, starts, strict=True)]
-    head = old[: hunks[0].old_start] if hunks else old
+    starts = [*(hunk.old_start for hunk in hunks), len(old)]
+    gaps = [list(old[hunk.old_end : start]) for hunk, start in zip(hunks, starts[1:], strict=True)]
+    head = old[: starts[0]]
     if list(lines[: len(head)]) != list(head):
         return None
     waiting: list[tuple[int, list[list[bytes]]]] = [(len(head), [])]

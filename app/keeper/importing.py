@@ -9,7 +9,7 @@ from app.wire_text import to_text
 from snapshot.decisions import LETTERS, Mark
 from snapshot.facts import edit_fact
 from snapshot.lines import split_plain
-from snapshot.patch_read import apply_hunks, refuse
+from snapshot.patch_read import apply_patch, refuse
 from snapshot.safe_text import safe_name
 from snapshot.selection import select
 
@@ -36,7 +36,7 @@ def taken(patch: FilePatch, review: FileReview) -> tuple[list[Mark], list[Fact]]
     file, name = review.file, safe_name(review.file.path).text
     if review.note:
         raise refuse(f"{name} cannot be merged: {review.note}")
-    content = b"".join(apply_hunks(split_plain(review.base or b""), patch.hunks))
+    content = b"".join(apply_patch(split_plain(review.base or b""), patch))
     if not review.by_lines:
         if content != (review.agent or b""):
             raise refuse(f"{name} is not decided by lines")

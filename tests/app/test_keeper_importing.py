@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from app.protocol import Decide, MergeRequest
+from app.wire_text import to_text
 from snapshot.decisions import DecisionLog, Mark, Overlay, Uniform
 from snapshot.facts import edit_fact
 from snapshot.lines import split_plain
@@ -53,6 +54,77 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
 def patch_of(bench: Bench) -> bytes:
     files = bench.desk.files.values()
     return export_patch((bench.desk.review(file) for file in files), Uniform("accepted"))
+
+
+async def _every_kind(bench: Bench) -> None:
+    """Let the agent make each kind of change, alone and together with others."""
+    guest = bench.guest
+    for name in (b"moved.txt", b"both.txt", b"all.txt", b"gone.txt", b"void"):
+        guest.remove(name)
+    guest.folder(b"to")
+    guest.folder(b"run b")
+    guest.put(b"to/moved", NUMBERS.replace("7", "seven").encode())
+    guest.put(b"to/both", NUMBERS.replace("8", "eight").encode(), 0o755)
+    guest.put(b"to/all", NUMBERS.replace("9", "nine").replace("2\n", "two\n").encode(), 0o755)
+    guest.put(b"run b/sh", b"one\n", 0o755)
+    guest.put(b"empty run", b"", 0o755)
+    guest.put(b"new run", b"one\n", 0o755)
+    guest.link(b"file", b"target")
+    guest.link(b"link", b"target")
+
+
+EVERY_KIND = {
+    "moved.txt": NUMBERS.replace("7", "seven"),
+    "both.txt": NUMBERS.replace("8", "eight"),
+    "all.txt": NUMBERS.replace("9", "nine"),
+    "gone.txt": "gone\n",
+    "void": "",
+    "run b/sh": "one\n",
+    "file": "file\n",
+}
+
+
+async def test_no_kind_of_change_is_exported_that_cannot_be_brought_back(tmp_path: Path) -> None:
+    with bench_of(tmp_path, EVERY_KIND) as bench:
+        await _every_kind(bench)
+        await bench.take()
+        files = list(bench.desk.files.values())
+        assert {file.kind for file in files} == {"added", "deleted", "mode", "renamed", "type"}
+        for file in files:
+            review = bench.desk.review(file)
+            bench.desk.import_patch(export_patch([review], Uniform("accepted")))
+            now = states(bench)
+            assert {path for path, state in now.items() if state != "open"} == {to_text(file.path)}
+            assert now[to_text(file.path)] == "accepted"
+            assert bench.desk.undo_decision()
+        bench.desk.import_patch(patch_of(bench))
+        assert set(states(bench).values()) == {"accepted"}
+
+
+async def test_a_file_without_changed_lines_gets_none_by_a_patch(tmp_path: Path) -> None:
+    lines = b"--- a/run b/sh\n+++ b/run b/sh\n@@ -1 +1 @@\n-one\n+two\n"
+    kept = b"--- a/file\n+++ b/file\n@@ -0,0 +1 @@\n+target\n"
+    wrong = b"deleted file mode 100644\n@@ -1 +0,0 @@\n-another\n"
+    with bench_of(tmp_path, EVERY_KIND) as bench:
+        await _every_kind(bench)
+        await bench.take()
+        for patch in (lines, kept, b"diff --git a/file b/file\n" + wrong):
+            with pytest.raises(PatchRefused):
+                bench.desk.import_patch(patch)
+
+
+async def test_part_of_a_change_without_lines_is_left_open(tmp_path: Path) -> None:
+    with bench_of(tmp_path, EVERY_KIND) as bench:
+        await _every_kind(bench)
+        await bench.take()
+        bench.desk.import_patch(
+            b"diff --git a/both.txt b/to/both\nrename from both.txt\nrename to to/both\n"
+        )
+        (both,) = (file for file in bench.desk.changes().files if file.path == "to/both")
+        assert {unit.aspect: unit.decision for unit in both.hunks} == {
+            "rename": "accepted",
+            "mode": "open",
+        }
 
 
 def states(bench: Bench) -> dict[str, str]:
