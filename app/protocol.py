@@ -246,7 +246,7 @@ class MergeRequest(msgspec.Struct, frozen=True):
     """What to merge: the decisions on record plus what the command line adds for this merge.
 
     `accept` and `reject` are literal paths first, gitignore-style patterns second. A pattern
-    accepts nothing that is held by its risk; a path does.
+    accepts what is open and not held by its risk; a path all of its file.
     """
 
     accept: tuple[str, ...] = ()
@@ -281,6 +281,12 @@ class MergeReport(msgspec.Struct, frozen=True):
     """Hunks and aspects that wait for a decision after this merge."""
     held: tuple[Skipped, ...] = ()
     """Paths that a pattern of `accept` met and left undecided, and the risk that is why."""
+    kept: tuple[str, ...] = ()
+    """Paths of which a pattern of `accept` left rejected what the user had rejected."""
+    wrote: tuple[str, ...] = ()
+    """The paths on disk that hold something new; `written` names changes."""
+    deleted: tuple[str, ...] = ()
+    """The paths on disk that are gone, the old one of a rename as well."""
 
 
 class UndoReport(msgspec.Struct, frozen=True):
@@ -288,8 +294,13 @@ class UndoReport(msgspec.Struct, frozen=True):
 
     merge: str
     restored: tuple[str, ...] = ()
+    """The changes that were taken back, by the names that the merge gave them."""
     conflicts: tuple[str, ...] = ()
     notices: tuple[str, ...] = ()
+    wrote: tuple[str, ...] = ()
+    """The paths on disk that hold again what they held before."""
+    deleted: tuple[str, ...] = ()
+    """The paths on disk that are gone, for the merge had made them."""
 
 
 EventKind = Literal["session", "changes", "decisions", "merge"]

@@ -7,7 +7,8 @@ Callers hand in plain values (paths, modes, bytes); nothing here reads a workspa
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
 
 from blake3 import blake3
 
@@ -17,7 +18,7 @@ from .merged import Merged, Place, build_on, nothing_merged
 from .review_file import FileResult, FileReview
 from .review_sides import ChangedFile, Kind
 from .review_whole import Decidable, WholeReview, accepts_all
-from .writeback_ops import MergedUnit
+from .writeback_ops import MergedUnit, Refusal
 from .writeback_plan import MergePlan, Side, Wish, make_plan
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ __all__ = [
     "FILE",
     "FOLDER",
     "LINK",
+    "NOTHING_TO_WRITE",
     "ChangedFile",
     "FileResult",
     "FileReview",
@@ -43,10 +45,14 @@ __all__ = [
     "accept_open",
     "accept_safe",
     "accepts_all",
+    "comes_to_be",
     "plan_merge",
     "plan_reviews",
     "review_file",
 ]
+
+NOTHING_TO_WRITE: Final = "its mode is accepted, but nothing of its content"
+"""Why a new file is left out of which no line is accepted."""
 
 Planned = FileReview | WholeReview
 """What a merge can be planned of."""
@@ -135,18 +141,30 @@ def plan_reviews(
     A file that is accepted wholly may be a `WholeReview`. `resolutions` solve conflicts, and
     `earlier` says what the last merge in force made of a path.
     """
-    wishes = [
-        _wish(review, decisions, result, earlier(review.file.path))
-        for review in reviews
-        if (result := review.result(decisions)) is not None
-    ]
-    return make_plan(
+    wishes: list[Wish] = []
+    without: list[Refusal] = []
+    for review in reviews:
+        result = review.result(decisions)
+        if result is not None:
+            wishes.append(_wish(review, decisions, result, earlier(review.file.path)))
+        elif any(_accepted(review, decisions)):
+            without.append(Refusal(review.file.path, NOTHING_TO_WRITE))
+    plan = make_plan(
         wishes,
         workspace,
         gone_dirs=gone_dirs,
         allow_links=allow_links,
         resolutions=resolutions,
     )
+    return replace(plan, skipped=(*plan.skipped, *without))
+
+
+def comes_to_be(file: ChangedFile, accepted: Iterable[str]) -> bool:
+    """Tell whether accepted units of these kinds (empty: lines) make anything of a file.
+
+    A mode alone makes nothing of a file that is not there.
+    """
+    return bool(file.old_mode) or any(kind != "mode" for kind in accepted)
 
 
 def _wish(

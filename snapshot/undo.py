@@ -15,7 +15,17 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from .errors import DecisionUnknown, MergeAborted, StoreDamaged, WorkspaceRefused
 from .writeback_commit import Drift
 from .writeback_journal import Record, note_state, read_exactly, read_journal
-from .writeback_ops import Done, MergePlan, Refusal, Side, Wish, no_tick
+from .writeback_ops import (
+    UNTOUCHED,
+    Done,
+    MergePlan,
+    Refusal,
+    Side,
+    Touched,
+    Wish,
+    no_tick,
+    touched_by,
+)
 from .writeback_plan import ALREADY, make_plan
 from .writeback_run import carry_out, new_merge_id, recover, workspace_lock
 from .writeback_tree import Entry, Tree
@@ -37,8 +47,11 @@ class UndoOutcome:
 
     merge: str
     restored: tuple[bytes, ...]
+    """The changes that were taken back, by the names that the merge gave them."""
     conflicts: tuple[Refusal, ...]
     notices: tuple[Refusal, ...] = ()
+    touched: Touched = UNTOUCHED
+    """The paths of the workspace that it changed."""
 
 
 class _Change(NamedTuple):
@@ -191,4 +204,7 @@ def _undo(
         note_state(record.folder, "UNDONE")
     elif restored:
         note_state(record.folder, record.state, restored)
-    return UndoOutcome(record.merge, tuple(restored), conflicts, tuple(done.notices))
+    ours = (op for op in plan.ops if op.wish >= 0 and plan.names[op.wish] not in named)
+    return UndoOutcome(
+        record.merge, tuple(restored), conflicts, tuple(done.notices), touched_by(ours)
+    )

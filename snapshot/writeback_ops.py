@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from blake3 import blake3
 
 from .writeback_tree import NOTHING, Entry
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
     from .conflicts import Dispute
@@ -125,6 +126,32 @@ class Op:
     """Whether an undo may merge lines: text before and after."""
 
 
+class Touched(NamedTuple):
+    """The paths of the workspace that steps change; a rename is one of each."""
+
+    wrote: tuple[bytes, ...] = ()
+    """What is there afterwards and was not so before."""
+    deleted: tuple[bytes, ...] = ()
+
+
+UNTOUCHED: Final = Touched()
+"""What no step changes."""
+
+
+def touched_by(ops: Iterable[Op]) -> Touched:
+    """Return what steps leave at their paths; folders that come or go by themselves are no news."""
+    before: dict[bytes, str] = {}
+    after: dict[bytes, str] = {}
+    for op in ops:
+        if op.wish >= 0:
+            before.setdefault(op.path, op.pre.kind)
+            after[op.path] = op.post.kind
+    return Touched(
+        tuple(path for path, kind in after.items() if kind != "none"),
+        tuple(path for path, kind in after.items() if kind == "none" != before[path]),
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class MergePlan:
     """What a merge would do. Nothing of a path in `conflicts` or `skipped` is written."""
@@ -144,3 +171,8 @@ class MergePlan:
     """Every conflict that has sides to choose from, solved ones too."""
     wishes: tuple[Wish, ...] = ()
     """What was asked for, by its number."""
+
+    @property
+    def touched(self) -> Touched:
+        """The paths that it would change."""
+        return touched_by(self.ops)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from .errors import MergeAborted, SnapshotError, WorkspaceRefused
 from .writeback_commit import Commit, Drift
 from .writeback_journal import Journal, Record, drop_images, note_state, read_journal
-from .writeback_ops import Done, Refusal, no_tick
+from .writeback_ops import UNTOUCHED, Done, Refusal, Touched, no_tick
 from .writeback_revert import Reverter
 from .writeback_tree import Tree
 
@@ -43,6 +43,8 @@ class MergeOutcome:
     conflicts: tuple[Refusal, ...]
     skipped: tuple[Refusal, ...]
     notices: tuple[Refusal, ...]
+    touched: Touched = UNTOUCHED
+    """The paths of the workspace that it changed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +115,7 @@ def _write(
         merge = new_merge_id()
         done = carry_out(tree, plan, merges_dir / merge, merge, tick)
     conflicts, notices = (*plan.conflicts, *done.late), (*plan.notices, *done.notices)
-    return MergeOutcome(merge, plan.written, conflicts, plan.skipped, notices)
+    return MergeOutcome(merge, plan.written, conflicts, plan.skipped, notices, plan.touched)
 
 
 def carry_out(

@@ -76,7 +76,7 @@ def _judge(add: Adder) -> None:
 
 def _merge(add: Adder) -> None:
     merge = add("merge", "write accepted changes into the workspace", session=True)
-    what = "accept a path, or what a gitignore-style pattern matches and no risk holds back"
+    what = "accept a path, or what is open and held by no risk of what a gitignore pattern matches"
     add_repeated(merge, "--accept", "PATTERN", what)
     add_repeated(merge, "--reject", "PATTERN", "leave out what would be accepted")
     add_repeated(merge, "--hunk", "HID", "accept one hunk by its id or the beginning of it")

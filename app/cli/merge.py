@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from app.cli.output import Output
-    from app.protocol import Skipped
 
 _NAMED: Final = 8
 """Most paths that one proposed command names."""
@@ -101,16 +100,19 @@ def _warned_by_safe(found: Changes, report: MergeReport) -> list[FileChange]:
 def _print_merge(
     output: Output, found: Changes, request: MergeRequest, report: MergeReport
 ) -> None:
-    deleted = {file.path for file in found.files if file.kind == "deleted"}
     verbs = ("would write", "would delete") if report.dry_run else ("wrote", "deleted")
-    for path in report.written:
-        output.line(f"{verbs[path in deleted]} {shown(path)}")
+    for path in report.wrote:
+        output.line(f"{verbs[0]} {shown(path)}")
+    for path in report.deleted:
+        output.line(f"{verbs[1]} {shown(path)}")
     for skipped in report.skipped:
         output.line(f"left out {shown(skipped.path)}: {skipped.reason}")
     for file in _warned_by_safe(found, report) if request.accept_safe else ():
         output.line(f"warning {shown(file.path)}: {file.risk}")
     for held in report.held:
         output.line(f"held back {shown(held.path)}: {held.reason}")
+    for path in report.kept:
+        output.line(f"left rejected {shown(path)}: what you rejected of it stays out")
     for file in _left_by_safe(found, report) if request.accept_safe else ():
         output.line(f"left open {shown(file.path)}: {file.risk}")
     for conflict in report.reasons:
@@ -124,8 +126,9 @@ def _print_next(output: Output, found: Changes, report: MergeReport) -> None:
     """Say what can be done about what was not written, and how it is taken back."""
     if report.conflicts:
         output.line(f"Choose: cloche merge {found.session} --resolve PATH=yours|agent|both")
-    if report.held:
-        output.line(f"No pattern accepts these. By name: {by_name(found.session, report.held)}")
+    left = [*(one.path for one in report.held), *report.kept]
+    if left:
+        output.line(f"No pattern accepts these. By name: {by_name(found.session, left)}")
     if report.open:
         noun = "hunk waits" if report.open == 1 else "hunks wait"
         output.line(f"{report.open} {noun}: cloche merge {found.session} --accept PATTERN")
@@ -133,9 +136,9 @@ def _print_next(output: Output, found: Changes, report: MergeReport) -> None:
         output.line(f"Take it back: cloche undo {report.merge}")
 
 
-def by_name(session: str, held: Sequence[Skipped]) -> str:
-    """Return the command that accepts held files; those that it cannot show come as PATH."""
-    words = [shlex.quote(one.path) if shown(one.path) == one.path else "PATH" for one in held]
+def by_name(session: str, paths: Sequence[str]) -> str:
+    """Return the command that accepts these files; those that it cannot show come as PATH."""
+    words = [shlex.quote(path) if shown(path) == path else "PATH" for path in paths]
     few = list(dict.fromkeys(words))[:_NAMED]
     return " ".join(["cloche merge", session, *(f"--accept {word}" for word in few)])
 
@@ -189,8 +192,10 @@ async def _undo(paths: Paths, session_id: str, merge_id: str) -> UndoReport:
 
 
 def _print_undo(output: Output, report: UndoReport) -> None:
-    for path in report.restored:
+    for path in report.wrote:
         output.line(f"restored {shown(path)}")
+    for path in report.deleted:
+        output.line(f"deleted {shown(path)}")
     if not report.restored and not report.conflicts:
         output.line("There was nothing to restore: it is taken back already.")
     for path in report.conflicts:

@@ -1,7 +1,7 @@
 """What a user's words ask of a merge: paths, patterns and names of hunks, made marks.
 
 A path that is named is meant. A pattern is a wide yes, like "accept all" on the screen: it leaves
-out what is held by its risk, and that is told.
+out what is held by its risk and what the user rejected, and that is told.
 """
 
 from __future__ import annotations
@@ -57,6 +57,8 @@ class Asked(NamedTuple):
     """Paths that a pattern met and left undecided for their risk."""
     noted: list[Skipped]
     """Paths that were to be accepted and cannot be merged, and why."""
+    kept: list[str]
+    """Paths that a pattern met and of which something stays rejected."""
 
 
 class Asking:
@@ -75,40 +77,59 @@ class Asking:
         marks: list[Mark] = []
         held: dict[str, None] = {}
         noted: dict[str, str] = {}
+        met: dict[str, None] = {}
         if request.accept_safe:
             marks += self._safe()
         for text in request.accept:
             found = self._matches(text)
-            left = {} if found.by_name else dict.fromkeys(filter(self._held, found.paths))
-            held |= left
-            marks += self._whole((name for name in found.paths if name not in left), "accepted")
+            if found.by_name:
+                marks += self._whole(found.paths, "accepted")
+            else:
+                held |= dict.fromkeys(filter(self._held, found.paths))
+                met |= dict.fromkeys(name for name in found.paths if name not in held)
+                marks += self._open((n for n in found.paths if n not in held), marks)
             notes = {name: self._generation.files[name].note for name in found.paths}
             noted |= {name: note for name, note in notes.items() if note}
         for hunk in request.hunks:
             marks += self._hunk(hunk)
         for text in request.reject:
-            marks += self._whole(self._matches(text).paths, "rejected")
+            found = self._matches(text)
+            marks += self._whole(found.paths, "rejected")
+            met = {name: None for name in met if name not in found.paths}
         final = {(mark.path, mark.unit): mark for mark in marks}
         kept = without_edited(final.values(), self._log)
-        undecided = self._undecided(held, Overlay(self._log, kept))
-        return Asked(kept, undecided, [Skipped(name, note) for name, note in noted.items()])
+        decisions = Overlay(self._log, kept)
+        return Asked(
+            kept,
+            [
+                Skipped(name, self._held(name))
+                for name in held
+                if self._has("open", name, decisions)
+            ],
+            [Skipped(name, note) for name, note in noted.items()],
+            [name for name in met if self._has("rejected", name, decisions)],
+        )
 
-    def _safe(self) -> Iterable[Mark]:
-        for name, file in self._generation.files.items():
-            if not self._held(name):
-                units = self._generation.summary(file).units
-                yield from accept_open(file.path, units, self._log)
+    def _safe(self) -> list[Mark]:
+        return self._open((name for name in self._generation.files if not self._held(name)), ())
+
+    def _open(self, names: Iterable[str], asked: Iterable[Mark]) -> list[Mark]:
+        """Accept what is open of these files, after what is asked for already."""
+        decisions = Overlay(self._log, asked)
+        files = [self._generation.files[name] for name in names]
+        return [
+            mark
+            for file in files
+            for mark in accept_open(file.path, self._generation.summary(file).units, decisions)
+        ]
 
     def _held(self, name: str) -> str:
         return self._generation.summary(self._generation.files[name]).held
 
-    def _undecided(self, names: Iterable[str], decisions: Decisions) -> list[Skipped]:
-        """Return which of these files are not wholly decided, and why they were left out."""
-        return [Skipped(name, self._held(name)) for name in names if self._is_open(name, decisions)]
-
-    def _is_open(self, name: str, decisions: Decisions) -> bool:
+    def _has(self, choice: Choice, name: str, decisions: Decisions) -> bool:
+        """Tell whether something of a file is decided so."""
         file = self._generation.files[name]
-        return self._generation.summary(file).has(LETTERS["open"], file.path, decisions)
+        return self._generation.summary(file).has(LETTERS[choice], file.path, decisions)
 
     def _whole(self, names: Iterable[str], decision: Choice) -> Iterable[Mark]:
         """Decide everything about these files."""

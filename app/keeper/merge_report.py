@@ -19,13 +19,15 @@ def report_of(
     still_open: int,
     held: Iterable[Skipped] = (),
     noted: Iterable[Skipped] = (),
+    kept: Iterable[str] = (),
     *,
     dry_run: bool = False,
 ) -> MergeReport:
     """Return the report of a merge, or with `dry_run` of a plan of one.
 
     `still_open`: how many hunks and aspects wait for a decision after it; `held`: what its
-    patterns left out; `noted`: what was to be accepted and cannot be merged.
+    patterns left out; `noted`: what was to be accepted and cannot be merged; `kept`: what stayed
+    rejected though a pattern met it.
     """
     why = _skipped(done.conflicts)
     return MergeReport(
@@ -38,13 +40,17 @@ def report_of(
         why,
         still_open,
         tuple(held),
+        tuple(kept),
+        _texts(done.touched.wrote),
+        _texts(done.touched.deleted),
     )
 
 
 def undo_report_of(done: UndoOutcome) -> UndoReport:
     """Return the report of a merge that was taken back."""
     conflicts = _texts(refusal.path for refusal in done.conflicts)
-    return UndoReport(done.merge, _texts(done.restored), conflicts, _told(done.notices))
+    touched = (_texts(done.touched.wrote), _texts(done.touched.deleted))
+    return UndoReport(done.merge, _texts(done.restored), conflicts, _told(done.notices), *touched)
 
 
 def _texts(paths: Iterable[bytes]) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from snapshot.decisions import LETTERS, unit_key
 from snapshot.facts import reason_of, sent_fact
 from snapshot.hunks import Hunk
 from snapshot.prompt import Item, Prompt, Standing, compose_prompt
+from snapshot.review import comes_to_be
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -125,7 +126,7 @@ class Requests:
             done = sum(self._desk.is_merged(file, unit) for unit in taken)
             if done:
                 merged.append(Standing(file.path, done, len(units)))
-            if len(taken) > done:
+            if len(taken) > done and comes_to_be(file, (unit.aspect for unit in taken)):
                 accepted.append(Standing(file.path, len(taken) - done, len(units)))
         return merged, accepted
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from snapshot.decisions import LETTERS
 from snapshot.safe_text import safe_name
 
 if TYPE_CHECKING:
+    from collections.abc import Container, Iterable, Iterator
+
     from app.protocol import Changes, FileChange, MergeReport
 
 
@@ -38,6 +41,7 @@ class MergeFacts:
     kinds: dict[str, str] = field(default_factory=dict[str, str])
     """What happens to a path that is more than a change of its content."""
     accepted_hunks: int = 0
+    """Those that this merge writes: not what was merged before, nor what is left out."""
     rejected_hunks: int = 0
     open_hunks: int = 0
 
@@ -59,6 +63,24 @@ def units_in(changes: Changes, decision: str) -> int:
     return count
 
 
+def _letters(changes: Changes, paths: Container[str] | None = None) -> Iterator[str]:
+    """Yield the marks of what can be merged, of these paths alone or of all, but what is merged."""
+    for file in changes.files:
+        if not file.note and (paths is None or file.path in paths):
+            hunks = [hunk.marks or hunk.decision[0] for hunk in file.hunks if not hunk.merged]
+            yield from hunks if file.hunks else [file.decision[0]]
+
+
+def _count(letter: str, units: Iterable[str]) -> int:
+    return sum(LETTERS[letter] in marks for marks in units)
+
+
+def _kind(file: FileChange, report: MergeReport) -> str:
+    """Return a word for what happens to a file on disk; of part of a change its lines alone do."""
+    left = {"deleted": file.path, "renamed": file.old_path}.get(file.kind)
+    return KINDS[file.kind] if left is None or left in report.deleted else ""
+
+
 def merge_facts(changes: Changes, report: MergeReport) -> MergeFacts:
     """Join what was decided with what the keeper says."""
     by_path: dict[str, FileChange] = {file.path: file for file in changes.files}
@@ -71,8 +93,8 @@ def merge_facts(changes: Changes, report: MergeReport) -> MergeFacts:
         skipped=tuple((safe_name(s.path).text, safe_name(s.reason).text) for s in report.skipped),
         notices=tuple(safe_name(notice).text for notice in report.notices),
         risky={safe_name(path).text: safe_name(why).text for path, why in risky.items() if why},
-        kinds={safe_name(path).text: KINDS[file.kind] for path, file in by_path.items()},
-        accepted_hunks=units_in(changes, "accepted") + units_in(changes, "mixed"),
+        kinds={safe_name(path).text: _kind(file, report) for path, file in by_path.items()},
+        accepted_hunks=_count("accepted", _letters(changes, set(report.written))),
         rejected_hunks=units_in(changes, "rejected"),
-        open_hunks=units_in(changes, "open"),
+        open_hunks=_count("open", _letters(changes)),
     )

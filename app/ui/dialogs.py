@@ -249,25 +249,45 @@ def facts_text(facts: MergeFacts, glyphs: Glyphs) -> Content:
     """Return the numbers of a merge, right-aligned, each with sign and word."""
     written, clashing = len(facts.written), len(facts.conflicts)
     rejected, left = facts.rejected_hunks, facts.open_hunks
-    goes, stays = ("goes" if written == 1 else "go"), ("stays" if left == 1 else "stay")
+    go, stay = ("goes" if written == 1 else "go"), ("stays" if left == 1 else "stay")
     out = "stays out" if rejected == 1 else "stay out"
     also = f"you changed {'it' if clashing == 1 else 'them'} too"
     rows = [
-        (glyphs.accepted, "$success", written, f"{goes} in", facts.accepted_text),
-        (glyphs.rejected, "$error", rejected, "rejected", out),
-        (glyphs.open, "$muted", left, "open", f"{stays} out and {stays} open"),
-        (glyphs.drift, "$error", clashing, "in conflict", also),
-        (glyphs.risky, "$warning", len(facts.risky), "risky", "can run by side effect"),
-        (glyphs.note, "$muted", len(facts.skipped), "left out", "with the reason below"),
+        (glyphs.accepted, "$success", written, f"{_files(written)} {go} in", facts.accepted_text),
+        (glyphs.rejected, "$error", rejected, f"{_hunks(rejected)} rejected", out),
+        (glyphs.open, "$muted", left, f"{_hunks(left)} open", f"{stay} out and {stay} open"),
+        (glyphs.drift, "$error", clashing, f"{_files(clashing)} in conflict", also),
+        (
+            glyphs.risky,
+            "$warning",
+            len(facts.risky),
+            f"{_files(len(facts.risky))} risky",
+            "can run by side effect",
+        ),
+        (
+            glyphs.note,
+            "$muted",
+            len(facts.skipped),
+            f"{_files(len(facts.skipped))} left out",
+            "with the reason below",
+        ),
     ]
     parts: list[tuple[str, str]] = []
     for sign, tone, count, word, rest in rows:
         quiet = not count
         parts.append((f" {sign} ", "$muted" if quiet else f"bold {tone}"))
         parts.append((f"{count:>5} ", "$muted" if quiet else "bold $foreground"))
-        parts.append((f"{word:<11}", "$muted" if quiet else "$foreground"))
+        parts.append((f"{word:<17}", "$muted" if quiet else "$foreground"))
         parts.append((f" {rest if not quiet else ''}\n", "$muted"))
     return Content.assemble(*parts)
+
+
+def _files(count: int) -> str:
+    return "file" if count == 1 else "files"
+
+
+def _hunks(count: int) -> str:
+    return "hunk" if count == 1 else "hunks"
 
 
 def paths_text(facts: MergeFacts, glyphs: Glyphs) -> Content:

@@ -19,9 +19,10 @@ from app.ui.messages import (
 from app.ui.speaking import Choice
 from app.ui.work_screen import WorkScreen
 from app.ui.workers import work
+from snapshot.safe_text import safe_name
 
 if TYPE_CHECKING:
-    from app.protocol import Changes, MergeReport
+    from app.protocol import Changes, MergeReport, UndoReport
     from app.services.ports import SessionPort
     from app.ui.dialogs import MergeAnswer
 
@@ -93,9 +94,9 @@ class MergeKeys(WorkScreen):
         if not merge:
             self.say("Nothing of this session is merged.")
             return
-        noun = "file gets its" if count == 1 else "files get their"
+        noun = "file becomes what it was" if count == 1 else "files become what they were"
         self.ask(
-            f"Take the merge back? {count} {noun} old content again.",
+            f"Take the merge back? {count} {noun}.",
             {
                 "y": Choice("take it back", lambda: self._undo(merge)),
                 "escape": Choice("keep it"),
@@ -133,15 +134,25 @@ class MergeKeys(WorkScreen):
         report = message.report
         self.conflicts = report.conflicts
         self.last_merge = None
-        count = len(report.restored)
-        noun = "file" if count == 1 else "files"
+        done = _restored(report)
         if report.conflicts:
-            names = ", ".join(report.conflicts[:3])
-            text = f"Restored {count} {noun}; you changed {names} since, so it stays as it is."
+            names = ", ".join(safe_name(path).text for path in report.conflicts[:3])
+            text = f"{done}; you changed {names} since, so it stays as it is."
             self.say(text, "", "warning")
         else:
-            self.say(f"Restored {count} {noun}.", "", "done")
+            self.say(f"{done}.", "", "done")
         self.show_merged_state()
 
     def show_merged_state(self) -> None:
         """Show what a merge changes: numbers, and the marks of files."""
+
+
+def _restored(report: UndoReport) -> str:
+    """Return what became of the files on disk, in numbers."""
+    parts = [
+        f"{verb} {len(paths)} {'file' if len(paths) == 1 else 'files'}"
+        for verb, paths in (("restored", report.wrote), ("deleted", report.deleted))
+        if paths
+    ]
+    text = " and ".join(parts) or "restored nothing"
+    return text[:1].upper() + text[1:]

@@ -63,10 +63,11 @@ def test_notices_are_printed_and_safe_for_a_terminal(
 
 
 @pytest.mark.parametrize(("dry", "verbs"), [(False, "wrote deleted"), (True, "would would")])
-def test_a_deleted_file_is_not_called_written(
+def test_what_is_on_disk_afterwards_is_told_not_the_changes_names(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *, dry: bool, verbs: str
 ) -> None:
-    assert merged(monkeypatch, MergeReport("m", written=("a", "gone"), dry_run=dry)) == 0
+    report = MergeReport("m", ("new name",), dry_run=dry, wrote=("a",), deleted=("gone",))
+    assert merged(monkeypatch, report) == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines[:2]] == verbs.split()
     assert [line.split()[-2:] for line in lines[:2]] == (
@@ -106,6 +107,30 @@ def test_what_a_pattern_holds_back_waits_and_says_how_to_take_it(
     assert "held back run me: becomes executable\n" in said
     assert f"By name: cloche merge {SESSION} --accept 'run me' --accept PATH\n" in said
     assert "\x1b" not in said
+
+
+def test_what_a_pattern_leaves_rejected_is_told_with_the_command_for_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert merged(monkeypatch, MergeReport("m", written=("a",), kept=("no no",))) == 0
+    said = capsys.readouterr().out
+    assert "left rejected no no: what you rejected of it stays out\n" in said
+    assert f"By name: cloche merge {SESSION} --accept 'no no'\n" in said
+
+
+def test_an_undo_tells_what_it_brought_back_and_what_it_deleted(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    merged(monkeypatch, MergeReport("m"))
+    (Paths.from_environment().session(SESSION) / "merges" / "m").mkdir(parents=True)
+    capsys.readouterr()
+
+    async def answer(*_: object) -> UndoReport:
+        return UndoReport("m", ("new name",), wrote=("old name",), deleted=("new name",))
+
+    monkeypatch.setattr(merge, "_undo", answer)
+    assert main.run(("undo", "m")) == 0
+    assert capsys.readouterr().out == "restored old name\ndeleted new name\n"
 
 
 def test_an_undo_that_finds_nothing_says_so(

@@ -12,6 +12,7 @@ from app.keeper import generation, merging
 from app.keeper.review_service import page_of
 from app.protocol import Changes, Decide, FileChange, MergeRequest
 from snapshot.errors import SnapshotError
+from snapshot.review import NOTHING_TO_WRITE
 from snapshot.writeback import Refusal, run_merge, undo_merge
 from tests.app.keeper_bench import NUMBERS, Bench, bench_of
 
@@ -220,6 +221,78 @@ async def test_a_pattern_accepts_nothing_that_is_held_and_a_name_does(bench: Ben
         assert (written, set(held)) == ({"a.txt", "gone.txt", "tool.sh"}, {".envrc"})
     assert dry("*", "./tool.sh", ".envrc")[1] == {}
     assert dry("*", reject=("tool.sh", ".envrc")) == ({"a.txt", "gone.txt"}, {})
+
+
+async def test_a_pattern_leaves_rejected_what_was_rejected_and_a_name_does_not(
+    bench: Bench,
+) -> None:
+    edited(bench)
+    await bench.take()
+    first, second = bench.desk.changes().files[0].hunks
+    bench.desk.decide([Decide("a.txt", "rejected", (first.id,), reason="no")])
+    bench.desk.decide([Decide("gone.txt", "rejected")])
+
+    def dry(*accept: str, reject: tuple[str, ...] = ()) -> tuple[set[str], tuple[str, ...]]:
+        request = MergeRequest(accept=accept, reject=reject, dry_run=True)
+        report = bench.desk.merge(request)
+        return set(report.wrote) | set(report.deleted), report.kept
+
+    assert dry("*") == ({"a.txt"}, ("a.txt", "gone.txt"))
+    for both in (("*", "gone.txt"), ("gone.txt", "*")):
+        assert dry(*both) == ({"a.txt", "gone.txt"}, ("a.txt",))
+    assert dry("*", reject=("a.txt", "gone.txt")) == (set(), ())
+    assert dry("a.txt") == ({"a.txt"}, ())
+    bench.desk.merge(MergeRequest(accept=("*",)))
+    units = {unit.id: unit for file in bench.desk.changes().files for unit in file.hunks}
+    assert (units[first.id].decision, units[first.id].reason) == ("rejected", "no")
+    assert units[second.id].decision == "accepted"
+    wanted = NUMBERS.replace("29\n", "twenty-nine\n")
+    assert (bench.workspace / "a.txt").read_text() == wanted
+
+
+async def test_a_mode_without_a_file_is_named_and_not_called_accepted(bench: Bench) -> None:
+    edited(bench)
+    bench.guest.put(b"empty.sh", b"", 0o755)
+    await bench.take()
+    files = {file.path: file for file in bench.desk.changes().files}
+    for name in ("tool.sh", "empty.sh"):
+        for unit in files[name].hunks:
+            wanted = "accepted" if unit.aspect == "mode" else "rejected"
+            bench.desk.decide([Decide(name, wanted, (unit.id,))])
+    for request in (MergeRequest(dry_run=True), MergeRequest(accept=("*",))):
+        report = bench.desk.merge(request)
+        left = {one.path: one.reason for one in report.skipped}
+        assert left == dict.fromkeys(("empty.sh", "tool.sh"), NOTHING_TO_WRITE)
+    assert "of 2 hunks" not in bench.desk.requests.request().text
+    assert not (bench.workspace / "tool.sh").exists()
+
+
+async def test_merge_and_undo_tell_what_they_leave_on_disk(bench: Bench) -> None:
+    edited(bench)
+    bench.guest.remove(b"src/b.txt")
+    bench.guest.folder(b"src")
+    bench.guest.put(b"src/c.txt", b"b\n")
+    await bench.take()
+    assert kinds(bench)["src/c.txt"] == "renamed"
+    asked = ("a.txt", "gone.txt", "tool.sh", "src/c.txt")
+    wrote, deleted = {"a.txt", "tool.sh", "src/c.txt"}, {"gone.txt", "src/b.txt"}
+    for dry in (True, False):
+        report = bench.desk.merge(MergeRequest(accept=asked, dry_run=dry))
+        assert (set(report.wrote), set(report.deleted)) == (wrote, deleted)
+        assert set(report.written) == set(asked)
+    undone = bench.desk.undo(report.merge)
+    assert set(undone.wrote) == {"a.txt", "gone.txt", "src/b.txt"}
+    assert set(undone.deleted) == {"tool.sh", "src/c.txt"}
+    assert set(undone.restored) == set(asked)
+
+
+async def test_what_an_undo_leaves_to_you_is_not_told_as_done(bench: Bench) -> None:
+    edited(bench)
+    await bench.take()
+    report = bench.desk.merge(MergeRequest(accept=("a.txt", "tool.sh")))
+    (bench.workspace / "tool.sh").write_text("mine\n")
+    undone = bench.desk.undo(report.merge)
+    assert (undone.wrote, undone.deleted, undone.conflicts) == (("a.txt",), (), ("tool.sh",))
 
 
 async def test_what_is_held_stays_open_and_keeps_what_was_decided(bench: Bench) -> None:

@@ -108,12 +108,12 @@ async def test_a_merge_is_taken_back_after_a_question_in_numbers(review: Review)
     await review.keys("plus", "M", "y")
     await until(review.pilot, lambda: isinstance(review.app.screen, MergedDialog))
     await review.keys("T")
-    assert "9 files get their old content again" in review.notice
+    assert "9 files become what they were" in review.notice
     await review.keys("T")
     assert review.keeper.undone == []
     await review.keys("T", "y")
     assert review.keeper.undone == ["m1"]
-    assert "Restored 9 files" in review.notice
+    assert "Restored 8 files and deleted 2 files" in review.notice
     await review.keys("T")
     assert "Nothing of this session is merged" in review.notice
 
@@ -141,7 +141,7 @@ async def test_merged_files_say_so_and_a_merge_is_taken_back_after_coming_back(
     await until(review.pilot, lambda: review.screen.changes is not None)
     assert "9 merged" in review.line("head")
     await review.keys("T")
-    assert "9 files get their old content again" in review.notice
+    assert "9 files become what they were" in review.notice
     await review.keys("y")
     assert review.keeper.undone == ["m1"]
     await until(review.pilot, lambda: "merged" not in review.line("head"))

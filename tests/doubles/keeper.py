@@ -419,16 +419,20 @@ class FakeSession:
         """Report what is accepted as written, without writing."""
         if self.refuse is not None:
             raise self.refuse
-        accepted = [
-            file.path
+        results = {
+            file.path: (file.old_path or file.path if file.base is not None else None, result.path)
             for file in self.files
-            if file.review().units and file.review().result(self.decisions) is not None
-        ]
+            if file.review().units and (result := file.review().result(self.decisions)) is not None
+        }
+        accepted = list(results)
+        moves = [(old, new) for path, (old, new) in results.items() if path not in self.clashing]
         report = MergeReport(
             merge=f"m{len(self.merges) + 1}",
             written=tuple(path for path in accepted if path not in self.clashing),
             conflicts=tuple(path for path in accepted if path in self.clashing),
             dry_run=request.dry_run,
+            wrote=tuple(os.fsdecode(new) for _, new in moves if new is not None),
+            deleted=tuple(old for old, new in moves if old is not None and os.fsencode(old) != new),
         )
         if not request.dry_run:
             self.merges.append(report)
@@ -440,7 +444,15 @@ class FakeSession:
         self.undone.append(merge)
         report = next(report for report in self.merges if report.merge == merge)
         self.publish("merge")
-        return UndoReport(merge, report.written)
+        made = {file.path for file in self.files if file.base is None} | {
+            file.path for file in self.files if file.old_path
+        }
+        return UndoReport(
+            merge,
+            report.written,
+            wrote=(*(path for path in report.wrote if path not in made), *report.deleted),
+            deleted=tuple(path for path in report.wrote if path in made),
+        )
 
     async def blob(self, digest: str) -> bytes:
         """Return one side of a file."""
