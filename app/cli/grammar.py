@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NoReturn
 from app.errors import AppError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     Adder = Callable[..., argparse.ArgumentParser]
     """Adds a command: its name, a summary, and whether it is about a `session`."""
@@ -20,7 +20,29 @@ SESSION = "id, unique prefix of it, or name"
 
 
 class Parser(argparse.ArgumentParser):
-    """An ArgumentParser whose errors are ours: one sentence and the next step."""
+    """An ArgumentParser whose errors are ours, and whose options may stand between its words.
+
+    argparse alone gives `[PATH] [TEXT]` nothing as soon as an option follows the words before them,
+    and then does not know what to do with words that come later.
+    """
+
+    _mixes = False
+
+    def parse_known_args(  # type: ignore[override]  # one signature stands for two
+        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
+    ) -> tuple[argparse.Namespace, list[str]]:
+        """Parse options first where a word may be left out, then the words."""
+        if self._mixes or not self._has_optional_words():
+            return super().parse_known_args(args, namespace)
+        self._mixes = True
+        try:
+            return self.parse_known_intermixed_args(args, namespace)
+        finally:
+            self._mixes = False
+
+    def _has_optional_words(self) -> bool:
+        words = (action for action in self._actions if not action.option_strings)
+        return any(action.nargs in ("?", "*", "+") for action in words)
 
     def error(self, message: str) -> NoReturn:
         """Raise AppError `usage`."""

@@ -52,6 +52,35 @@ def test_every_argument_says_what_it_does(command: Command) -> None:
         assert "--json" in command.parser.format_help()
 
 
+def taken(command: Command, typed: list[str]) -> dict[str, object]:
+    words = [*command.words.split()[1:], *typed]
+    return vars(parse(build("1"), words, takes_rest=()))
+
+
+@pytest.mark.parametrize("command", list(commands()), ids=lambda command: command.words)
+def test_an_option_may_stand_before_between_and_after_the_words(command: Command) -> None:
+    words = [
+        next(iter(action.choices)) if action.choices else f"word{number}"
+        for number, action in enumerate(actions(command.parser))
+        if not action.option_strings
+    ]
+    wanted = taken(command, ["--json", *words])
+    assert wanted["json"]
+    for at in range(1, len(words) + 1):
+        assert taken(command, [*words[:at], "--json", *words[at:]]) == wanted
+
+
+def test_an_option_with_a_value_may_stand_between_the_words() -> None:
+    parser = build("1")
+    for line in (
+        "comment ID --hunk HID PLACE TEXT",
+        "comment --hunk HID ID PLACE TEXT",
+        "comment ID PLACE --hunk HID TEXT",
+    ):
+        found = parse(parser, line.split(), takes_rest=())
+        assert (found.hunk, found.place, found.text) == ("HID", "PLACE", "TEXT")
+
+
 def test_every_exit_status_is_there() -> None:
     known = {
         number
