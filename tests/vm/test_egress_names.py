@@ -147,6 +147,12 @@ def test_canonical_is_idempotent_and_ascii(text: str) -> None:
     assert not name.endswith(".")
 
 
+def test_a_space_in_what_was_typed_shows_as_a_space() -> None:
+    with pytest.raises(BadName) as caught:
+        canonical("foo bar")
+    assert "'foo bar'" in caught.value.reason
+
+
 @given(st.lists(st.binary(max_size=70), max_size=8))
 @example([b"A", b""])
 def test_no_labels_do_more_than_being_refused(labels: list[bytes]) -> None:

@@ -56,7 +56,7 @@ def canonical(text: str) -> str:
     if lowered.endswith("."):
         lowered = lowered[:-1]
     if _is_literal(lowered):
-        raise BadName("literal", f"'{printable(text)}' is an address, not a name.")
+        raise BadName("literal", f"{quoted(text)} is an address, not a name.")
     if len(lowered) > MAX_NAME:
         raise BadName("name-too-long", f"A host name has at most {MAX_NAME} characters.")
     name = ".".join(_label(label, text) for label in lowered.split("."))
@@ -83,9 +83,7 @@ def canonical_pattern(text: str) -> str:
     """
     if not text.startswith(WILDCARD):
         if "*" in text:
-            reason = (
-                f"In '{printable(text)}' the * may only stand alone and first, as in *.x.example."
-            )
+            reason = f"In {quoted(text)} the * may only stand alone and first, as in *.x.example."
             raise BadName("bad-wildcard", reason)
         return canonical(text)
     rest = text.removeprefix(WILDCARD)
@@ -136,6 +134,13 @@ def printable(raw: bytes | str, limit: int = MAX_NAME) -> str:
     return shown if len(shown) <= limit else shown[: max(0, limit - 3)] + "..."
 
 
+def quoted(text: str) -> str:
+    """Return a refused text in quotes for an error: printable, and a space in it is a space."""
+    words = text[: MAX_NAME + 1].split(" ")
+    shown = " ".join(printable(word) for word in words)
+    return f"'{shown if len(shown) <= MAX_NAME else shown[: MAX_NAME - 3] + '...'}'"
+
+
 def _visible(character: str, is_byte: bool) -> str:
     if "!" <= character <= "~":
         return character
@@ -147,7 +152,7 @@ def _mapped(text: str) -> str:
     try:
         return idna.uts46_remap(text, std3_rules=False, transitional=False)
     except idna.IDNAError:
-        raise BadName("bad-name", f"'{printable(text)}' is no host name.") from None
+        raise BadName("bad-name", f"{quoted(text)} is no host name.") from None
 
 
 def _label(label: str, text: str) -> str:
@@ -155,13 +160,13 @@ def _label(label: str, text: str) -> str:
         try:
             label = idna.alabel(label).decode("ascii")
         except (idna.IDNAError, UnicodeError):
-            raise BadName("bad-name", f"'{printable(text)}' is no host name.") from None
+            raise BadName("bad-name", f"{quoted(text)} is no host name.") from None
     if len(label) > MAX_LABEL:
         raise BadName(
             "name-too-long", f"A label of a host name has at most {MAX_LABEL} characters."
         )
     if not _LABEL.match(label):
-        raise BadName("bad-name", f"'{printable(text)}' is no host name.")
+        raise BadName("bad-name", f"{quoted(text)} is no host name.")
     return label
 
 
@@ -170,7 +175,7 @@ def _checked_again(name: str, text: str) -> str:
     if len(name) > MAX_NAME:
         raise BadName("name-too-long", f"A host name has at most {MAX_NAME} characters.")
     if _is_literal(name):
-        raise BadName("literal", f"'{printable(text)}' is an address, not a name.")
+        raise BadName("literal", f"{quoted(text)} is an address, not a name.")
     return name
 
 

@@ -22,7 +22,7 @@ from vm.egress.names import (
     canonical_pattern,
     covers,
     covers_pattern,
-    printable,
+    quoted,
     specificity,
     too_wide,
 )
@@ -239,11 +239,11 @@ def _is_open(rule: Rule, request: Request, denies: list[Rule]) -> bool:
 def _split(text: str) -> tuple[str, str | None]:
     """Cut a rule's text into its host and the text of its ports (None without a colon)."""
     if "://" in text:
-        raise BadRule("bad-rule", f"'{printable(text)}' is a URL; a rule is NAME:PORT.")
+        raise BadRule("bad-rule", f"{quoted(text)} is a URL; a rule is NAME:PORT.")
     if text.startswith("["):
         host, bracket, rest = text[1:].partition("]")
         if not bracket or (rest and not rest.startswith(":")):
-            raise BadRule("bad-rule", f"'{printable(text)}' is no rule: a bracket is open.")
+            raise BadRule("bad-rule", f"{quoted(text)} is no rule: a bracket is open.")
         return host, rest[1:] if rest else None
     if text.count(":") > 1:  # an IPv6 address without brackets has no port
         return text, None
@@ -259,7 +259,7 @@ def _ports(text: str, whole: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
     for number, _ in found:
         good = number.isascii() and number.isdigit() and len(number) <= 5
         if not good or not 1 <= int(number) <= 65535:
-            raise BadRule("bad-port", f"'{printable(whole)}': a port is a number from 1 to 65535.")
+            raise BadRule("bad-port", f"{quoted(whole)}: a port is a number from 1 to 65535.")
     ports = tuple(sorted({int(number) for number, _ in found}))
     return ports, tuple(sorted({int(number) for number, tls in found if tls}))
 
@@ -272,7 +272,7 @@ def _host(text: str, whole: str) -> str:
         return canonical_pattern(text)
     except BadName as error:
         if error.code == "literal":
-            reason = f"'{printable(whole)}' is no address in the usual notation (1.2.3.4)."
+            reason = f"{quoted(whole)} is no address in the usual notation (1.2.3.4)."
             raise BadRule("bad-address", reason) from None
         raise BadRule(error.code, error.reason) from None
 
@@ -286,5 +286,5 @@ def _network(text: str, whole: str) -> Network | None:
     try:
         meant = ipaddress.ip_network(text, strict=False)
     except ValueError:
-        raise BadRule("bad-address", f"'{printable(whole)}' is no network.") from None
-    raise BadRule("bad-address", f"'{printable(whole)}' has host bits set; did you mean {meant}?")
+        raise BadRule("bad-address", f"{quoted(whole)} is no network.") from None
+    raise BadRule("bad-address", f"{quoted(whole)} has host bits set; did you mean {meant}?")
