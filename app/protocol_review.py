@@ -134,6 +134,23 @@ class Resolve(msgspec.Struct, frozen=True):
     text: bytes = b""
 
 
+class StepReport(msgspec.Struct, frozen=True):
+    """What an undo or redo of decisions was about, in numbers; all 0: there was nothing to do."""
+
+    hunks: int = 0
+    """Hunks and aspects whose decision is another one now."""
+    edits: int = 0
+    """Hunks that have, or lost, the user's own lines."""
+    reasons: int = 0
+    comments: int = 0
+    solutions: int = 0
+    """Conflicts that are solved otherwise now, or open."""
+
+    def __bool__(self) -> bool:
+        """Tell whether there was anything to do."""
+        return self != StepReport()
+
+
 class ChangeRequest(msgspec.Struct, frozen=True):
     """The prompt that asks the agent for changes, made of what it was not told of yet."""
 

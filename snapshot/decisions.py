@@ -121,6 +121,13 @@ class _Step(NamedTuple):
     facts_after: tuple[Fact, ...] = ()
 
 
+class Stepped(NamedTuple):
+    """What an undo or redo was about."""
+
+    marks: tuple[Mark, ...]
+    facts: tuple[Fact, ...]
+
+
 class DecisionLog:
     """The session's decisions; opening replays the file.
 
@@ -186,21 +193,19 @@ class DecisionLog:
         self._append({"event": "note", "facts": facts})
         self._put((), facts)
 
-    def undo(self) -> bool:
-        """Take back the last step that is not taken back yet; False when there is none."""
+    def undo(self) -> Stepped | None:
+        """Take back the last step that is not taken back yet; None when there is none."""
         if not self._done:
-            return False
+            return None
         self._append({"event": "undo"})
-        self._undo()
-        return True
+        return self._undo()
 
-    def redo(self) -> bool:
-        """Do again what was last taken back; False when there is nothing."""
+    def redo(self) -> Stepped | None:
+        """Do again what was last taken back; None when there is nothing."""
         if not self._undone:
-            return False
+            return None
         self._append({"event": "redo"})
-        self._redo()
-        return True
+        return self._redo()
 
     @property
     def can_undo(self) -> bool:
@@ -230,15 +235,17 @@ class DecisionLog:
         self._undone.clear()
         self._put(marks, facts)
 
-    def _undo(self) -> None:
+    def _undo(self) -> Stepped:
         step = self._done.pop()
         self._undone.append(step)
         self._put(step.before[::-1], step.facts_before[::-1])
+        return Stepped(step.before, step.facts_before)
 
-    def _redo(self) -> None:
+    def _redo(self) -> Stepped:
         step = self._undone.pop()
         self._done.append(step)
         self._put(step.after, step.facts_after)
+        return Stepped(step.after, step.facts_after)
 
     def _put(self, marks: Sequence[Mark], facts: Sequence[Fact]) -> None:
         for mark in marks:

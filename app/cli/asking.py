@@ -15,9 +15,10 @@ from app.client.session import SessionClient
 from app.errors import EXIT_DECISION, EXIT_DONE, AppError, not_running
 from app.paths import Paths
 from app.protocol_review import MAX_PATCH
-from app.services.merge_facts import units_in
+from app.services.merge_facts import open_units, units_in
 from app.services.patches import accepted_patch
 from app.wording import counted
+from snapshot.safe_text import safe_name
 
 if TYPE_CHECKING:
     import argparse
@@ -56,17 +57,29 @@ async def _fetch_patch(paths: Paths, session: str) -> tuple[bytes, list[str]]:
 
 def _import(paths: Paths, session: str, name: str, output: Output) -> int:
     """Decide as an edited patch says."""
-    if name == "-":
-        data = sys.stdin.buffer.read(MAX_PATCH + 1)
-    else:
-        with open(name, "rb") as file:
-            data = file.read(MAX_PATCH + 1)
+    data = _read_patch(name, session)
     report = asyncio.run(_send_patch(paths, session, data))
     value = {"session": session, **msgspec.to_builtins(report)}
     where = f"{counted(report.accepted, 'hunk')} accepted in {counted(len(report.paths), 'file')}"
     text = f"{where}, {report.edited} edited"
     output.result(value, lambda: output.line(f"{text}. Merge: cloche merge {session}"))
     return EXIT_DONE
+
+
+def _read_patch(name: str, session: str) -> bytes:
+    """Return the patch in a file, or with `-` on stdin. Raises AppError `not-found`."""
+    if name == "-":
+        return sys.stdin.buffer.read(MAX_PATCH + 1)
+    try:
+        with open(name, "rb") as file:
+            return file.read(MAX_PATCH + 1)
+    except OSError as error:
+        reason = (error.strerror or "it cannot be read").lower()
+        raise AppError(
+            "not-found",
+            f"The patch {safe_name(name).text} cannot be read: {reason}.",
+            f"Make one: cloche review {session} --export patch > review.patch",
+        ) from error
 
 
 async def _send_patch(paths: Paths, session: str, data: bytes) -> PatchReport:
@@ -106,6 +119,7 @@ def _state(paths: Paths, session: str, output: Output) -> int:
     counts = {
         "files": len(changes.files),
         **{name: units_in(changes, name) for name in ("open", "mixed", "accepted", "rejected")},
+        "waiting": open_units(changes),
         "merged": sum(hunk.merged for file in changes.files for hunk in file.hunks),
         "comments": len(comments),
         "outdated": sum(one.outdated for one in comments),
@@ -113,7 +127,7 @@ def _state(paths: Paths, session: str, output: Output) -> int:
     }
     value: dict[str, Any] = {"session": session, "generation": changes.generation, **counts}
     output.result(value, lambda: _print_state(output, counts, conflicts))
-    waiting = counts["open"] or counts["mixed"] or counts["conflicts"]
+    waiting = counts["waiting"] or counts["conflicts"]
     return EXIT_DECISION if waiting else EXIT_DONE
 
 
@@ -124,11 +138,11 @@ async def _fetch_state(paths: Paths, session: str) -> tuple[Changes, list[Commen
 
 
 def _print_state(output: Output, counts: dict[str, int], conflicts: list[Conflict]) -> None:
+    by_lines = f"{counts['mixed']} decided by lines, " if counts["mixed"] else ""
     output.line(
-        f"{counted(counts['files'], 'file')}: "
-        f"{counted(counts['open'] + counts['mixed'], 'hunk')} open, "
-        f"{counts['accepted']} accepted ({counts['merged']} merged), "
-        f"{counts['rejected']} rejected; {counted(counts['comments'], 'comment')}"
+        f"{counted(counts['files'], 'file')}: {counted(counts['waiting'], 'hunk')} open, "
+        f"{counts['accepted']} accepted, {by_lines}{counts['rejected']} rejected, "
+        f"{counts['merged']} merged; {counted(counts['comments'], 'comment')}"
         f"{', ' + str(counts['outdated']) + ' outdated' if counts['outdated'] else ''}"
     )
     for one in conflicts:

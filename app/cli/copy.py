@@ -143,5 +143,4 @@ def _fields(session: str, report: CopyReport) -> dict[str, object]:
 
 def _sentence(report: CopyReport) -> str:
     left = f", {report.skipped_count} left out" if report.skipped_count else ""
-    files = "1 file" if report.files == 1 else f"{report.files} files"
-    return f"{report.target}: {files}, {_size(report.size)}{left}"
+    return f"{report.target}: {counted(report.files, 'file')}, {_size(report.size)}{left}"

@@ -15,6 +15,7 @@ from app.errors import EXIT_DONE
 from app.paths import Paths
 from app.services.patches import load_review
 from app.wire_text import to_bytes, to_text
+from app.wording import counted
 from snapshot.decisions import Uniform
 from snapshot.patch import export_patch
 from snapshot.rows import RowModel
@@ -75,7 +76,8 @@ def _print_changes(output: Output, found: Changes) -> None:
             f"{mode}{' binary' * file.binary}{'  (' + '; '.join(facts) + ')' if facts else ''}"
         )
     if found.ignored:
-        output.line(f"{found.ignored} more changed paths are ignored by the workspace's own rules.")
+        paths, verb = counted(found.ignored, "more path"), "is" if found.ignored == 1 else "are"
+        output.line(f"{paths} that changed {verb} ignored by the workspace's own rules.")
 
 
 def _remarks(file: FileChange) -> list[str]:

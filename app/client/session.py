@@ -47,6 +47,7 @@ from app.protocol_review import (
     HunkResult,
     PatchReport,
     Resolve,
+    StepReport,
 )
 from app.records import SessionRecord, read_session
 
@@ -147,13 +148,13 @@ class SessionClient:
         """Mark a changed file as viewed in its present state, or take the mark away."""
         await self._connection.call("view", {"path": path, "viewed": viewed})
 
-    async def undo_decision(self) -> None:
-        """Take back the last step of decisions."""
-        await self._connection.call("undo_decision", {})
+    async def undo_decision(self) -> StepReport:
+        """Take back the last step of decisions, and return what it was about."""
+        return await self._connection.ask("undo_decision", {}, StepReport)
 
-    async def redo_decision(self) -> None:
-        """Do the step again that was taken back last."""
-        await self._connection.call("redo_decision", {})
+    async def redo_decision(self) -> StepReport:
+        """Do the step again that was taken back last, and return what it was about."""
+        return await self._connection.ask("redo_decision", {}, StepReport)
 
     async def comments(self) -> list[Comment]:
         """Return every comment: by path, then by line."""

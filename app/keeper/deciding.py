@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from app.errors import AppError
 from app.keeper.importing import file_of, report_of, taken
 from app.keeper.remarks import checked_text
-from app.protocol_review import MAX_EDIT, MAX_PATCH, HunkResult
+from app.protocol_review import MAX_EDIT, MAX_PATCH, HunkResult, StepReport
 from snapshot.decisions import LETTERS, Mark, Uniform, state_of
 from snapshot.facts import edit_fact, reason_fact, rejected_fact
 from snapshot.hunks import Hunk
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from app.keeper.generation import Generation
     from app.protocol import Decide
     from app.protocol_review import EditRequest, PatchReport
-    from snapshot.decisions import DecisionLog, Fact
+    from snapshot.decisions import DecisionLog, Fact, Stepped
     from snapshot.review import ChangedFile
 
 
@@ -129,6 +130,16 @@ class Deciding:
         known = self._log.marks(mark.path, mark.unit, len(mark.marks))
         accepted = LETTERS["accepted"]
         return accepted in mark.marks or accepted in known
+
+
+def step_report_of(step: Stepped | None) -> StepReport:
+    """Return what clients are told of a step that was taken back or done again."""
+    if step is None:
+        return StepReport()
+    kinds = Counter(fact.kind for fact in step.facts)
+    return StepReport(
+        len(step.marks), kinds["edit"], kinds["reason"], kinds["comment"], kinds["resolution"]
+    )
 
 
 def without_edited(marks: Iterable[Mark], log: DecisionLog) -> list[Mark]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from app.keeper.change_list import ChangeList
-from app.keeper.deciding import Deciding
+from app.keeper.deciding import Deciding, step_report_of
 from app.keeper.disputes import Disputes
 from app.keeper.drift import Drift
 from app.keeper.generation import Generation
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from app.keeper.mirroring import Mirror
     from app.keeper.summaries import Summary, UnitSummary
     from app.protocol import Counts, Decide, MergeReport, MergeRequest, UndoReport
-    from app.protocol_review import EditRequest, HunkResult, PatchReport
+    from app.protocol_review import EditRequest, HunkResult, PatchReport, StepReport
     from app.records import SessionRecord
     from snapshot.base_reader import BaseReader
     from snapshot.blobs import BlobStore
@@ -144,15 +144,15 @@ class Desk:
         with self.lock:
             return self._deciding.import_patch(data)
 
-    def undo_decision(self) -> bool:
-        """Take back the last step of decisions."""
+    def undo_decision(self) -> StepReport:
+        """Take back the last step of decisions, and say what it was about."""
         with self.lock:
-            return self.log.undo()
+            return step_report_of(self.log.undo())
 
-    def redo_decision(self) -> bool:
-        """Do again the step that was taken back last."""
+    def redo_decision(self) -> StepReport:
+        """Do again the step that was taken back last, and say what it was about."""
         with self.lock:
-            return self.log.redo()
+            return step_report_of(self.log.redo())
 
     def view(self, path: str, *, viewed: bool) -> None:
         """Mark a file as viewed, or not. Raises AppError `not-found`."""

@@ -153,12 +153,14 @@ class ReviewMethods:
         return self._told("decisions")
 
     async def _undo_decision(self, _: msgspec.Raw) -> object:
-        await in_thread(self._desk.undo_decision)
-        return await self._decided()
+        report = await in_thread(self._desk.undo_decision)
+        await self._decided()
+        return report
 
     async def _redo_decision(self, _: msgspec.Raw) -> object:
-        await in_thread(self._desk.redo_decision)
-        return await self._decided()
+        report = await in_thread(self._desk.redo_decision)
+        await self._decided()
+        return report
 
     async def _decided(self) -> dict[str, object]:
         self._keeper.ledger.change(open_units=await self._keeper.tree.open_units())

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from app.wording import counted
 from snapshot.decisions import LETTERS
 from snapshot.safe_text import safe_name
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Iterator
+    from collections.abc import Container, Iterator
 
     from app.protocol import Changes, FileChange, MergeReport
 
@@ -48,8 +49,7 @@ class MergeFacts:
     @property
     def accepted_text(self) -> str:
         """How many hunks go in, in words."""
-        noun = "hunk" if self.accepted_hunks == 1 else "hunks"
-        return f"with {self.accepted_hunks} accepted {noun}"
+        return f"with {counted(self.accepted_hunks, 'accepted hunk')}"
 
 
 def units_in(changes: Changes, decision: str) -> int:
@@ -63,16 +63,26 @@ def units_in(changes: Changes, decision: str) -> int:
     return count
 
 
-def _letters(changes: Changes, paths: Container[str] | None = None) -> Iterator[str]:
-    """Yield the marks of what can be merged, of these paths alone or of all, but what is merged."""
+def open_units(changes: Changes) -> int:
+    """Return how many hunks (and aspects) of mergeable files have something undecided."""
+    return sum(LETTERS["open"] in marks for _, marks, _ in _units(changes))
+
+
+def _going_in(changes: Changes, written: Container[str]) -> int:
+    """Return of how many hunks a merge writes something that it did not write before."""
+    return sum(
+        path in written and not merged and LETTERS["accepted"] in marks
+        for path, marks, merged in _units(changes)
+    )
+
+
+def _units(changes: Changes) -> Iterator[tuple[str, str, bool]]:
+    """Yield path and marks of every unit of mergeable files, and whether it is merged."""
     for file in changes.files:
-        if not file.note and (paths is None or file.path in paths):
-            hunks = [hunk.marks or hunk.decision[0] for hunk in file.hunks if not hunk.merged]
-            yield from hunks if file.hunks else [file.decision[0]]
-
-
-def _count(letter: str, units: Iterable[str]) -> int:
-    return sum(LETTERS[letter] in marks for marks in units)
+        if not file.note and not file.hunks:
+            yield file.path, file.decision[0], file.merged
+        for hunk in () if file.note else file.hunks:
+            yield file.path, hunk.marks or hunk.decision[0], hunk.merged
 
 
 def _kind(file: FileChange, report: MergeReport) -> str:
@@ -94,7 +104,7 @@ def merge_facts(changes: Changes, report: MergeReport) -> MergeFacts:
         notices=tuple(safe_name(notice).text for notice in report.notices),
         risky={safe_name(path).text: safe_name(why).text for path, why in risky.items() if why},
         kinds={safe_name(path).text: _kind(file, report) for path, file in by_path.items()},
-        accepted_hunks=_count("accepted", _letters(changes, set(report.written))),
+        accepted_hunks=_going_in(changes, set(report.written)),
         rejected_hunks=units_in(changes, "rejected"),
-        open_hunks=_count("open", _letters(changes)),
+        open_hunks=open_units(changes),
     )

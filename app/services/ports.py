@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         HunkResult,
         PatchReport,
         Resolve,
+        StepReport,
     )
     from vm.egress.questions import Answer
 
@@ -77,12 +78,12 @@ class SessionPort(Protocol):
         """Mark a changed file as viewed in its present state, or take the mark away."""
         ...
 
-    async def undo_decision(self) -> None:
-        """Take back the last step."""
+    async def undo_decision(self) -> StepReport:
+        """Take back the last step, and return what it was about."""
         ...
 
-    async def redo_decision(self) -> None:
-        """Do the step again that was taken back last."""
+    async def redo_decision(self) -> StepReport:
+        """Do the step again that was taken back last, and return what it was about."""
         ...
 
     async def comments(self) -> list[Comment]:

@@ -32,6 +32,16 @@ CHOICES = {
 }
 """Key and words of each choice."""
 
+SHORT = {
+    "yours": "yours",
+    "agent": "agent's",
+    "both": "both",
+    "both-reversed": "reversed",
+    "base": "base",
+    "text": "write",
+}
+"""Words of each choice for the line of keys."""
+
 MAX_SHOWN = 400
 """Lines of a side that are shown."""
 
@@ -158,12 +168,12 @@ class ConflictDialog(ModalScreen[None]):
             box = self.query_one(f"#side-{side}", VerticalScroll)
             box.set_class(_is_in(side, conflict.choice), "-chosen")
             box.query_one(Static).update(self._side(words, found, _is_in(side, conflict.choice)))
-        self.query_one("#conflict-keys", Static).update(key_line(self._keys()))
+        self.query_one("#conflict-keys", Static).update(self._keys())
 
     def _state(self) -> Content:
         conflict, glyphs = self.conflict, self.glyphs
         left = sum(not one.choice for one in self.conflicts)
-        rest = f"   {left} open" if left else "   all solved: M merges"
+        rest = f"   {left} open" if left else "   all solved: M shows the merge"
         if not conflict.choice:
             sign = (f"{glyphs.open} open   ", "bold $warning")
             why = safe_name(conflict.reason).text
@@ -180,18 +190,13 @@ class ConflictDialog(ModalScreen[None]):
         body = (text or "(nothing)", "$foreground" if data else "$muted")
         return Content.assemble((f"{sign}{words}\n", "bold $accent"), body, (tail, "$warning"))
 
-    def _keys(self) -> list[tuple[str, str]]:
-        offered = self.conflict.choices
-        short = {
-            "yours": "yours",
-            "agent": "agent's",
-            "both": "both",
-            "base": "base",
-            "text": "write",
-        }
-        keys = [(CHOICES[choice][0], short[choice]) for choice in offered if choice in short]
-        solved = all(one.choice for one in self.conflicts)
-        return [*keys, ("M", "merge…") if solved else ("] [", "next"), ("esc", "back")]
+    def _keys(self) -> Content:
+        """Return what solves the conflict, and below it what else there is to do."""
+        choices = [(CHOICES[choice][0], SHORT[choice]) for choice in self.conflict.choices]
+        more = [("backspace", "open again")] if self.conflict.choice else []
+        more += [("] [", "next")] if len(self.conflicts) > 1 else []
+        more += [("M", "summary of the merge"), ("esc", "back")]
+        return Content.assemble(key_line(choices), "\n", key_line(more))
 
     def action_choose(self, choice: str) -> None:
         """Tell what solves the conflict, and go on to the next open one."""

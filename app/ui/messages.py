@@ -12,7 +12,14 @@ if TYPE_CHECKING:
 
     from app.protocol import Changes, Event, MergeReport, SessionInfo, UndoReport
     from app.protocol_commits import CommitChange, CommitList
-    from app.protocol_review import ChangeRequest, Comment, Conflict, FoundPlaces, HunkResult
+    from app.protocol_review import (
+        ChangeRequest,
+        Comment,
+        Conflict,
+        FoundPlaces,
+        HunkResult,
+        StepReport,
+    )
     from app.services.documents import LoadedFile
     from app.services.layouts import Layout
     from app.services.ports import SessionPort
@@ -177,6 +184,14 @@ class DecisionRecorded(Message):
     """The keeper took a decision."""
 
     units: frozenset[tuple[str, str]]
+
+
+@dataclass
+class SteppedBack(Message):
+    """The keeper took the last decision back, or took it `again`."""
+
+    step: StepReport
+    again: bool
 
 
 @dataclass

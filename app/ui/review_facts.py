@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from app.protocol import Changes, FileChange, HunkInfo
+    from app.protocol_review import StepReport
 
 LETTERS = {
     "added": "A",
@@ -154,6 +155,22 @@ def safe_to_accept(files: Iterable[FileChange]) -> tuple[list[FileChange], list[
         file for file in files if not file.note and any(is_open(unit) for unit in file.hunks)
     ]
     return [f for f in open_files if f.tier != "held"], [f for f in open_files if f.tier == "held"]
+
+
+def step_words(step: StepReport) -> str:
+    """Return what a step of decisions was about; what a decision brings along is not counted."""
+    parts = [_several(step.hunks, "the decision about a hunk", "the decisions about {} hunks")]
+    if not step.hunks:
+        parts.append(_several(step.edits, "your lines in a hunk", "your lines in {} hunks"))
+        parts.append(_several(step.reasons, "a reason", "{} reasons"))
+    parts.append(_several(step.comments, "a comment", "{} comments"))
+    solved = ("the solution of a conflict", "the solutions of {} conflicts")
+    parts.append(_several(step.solutions, *solved))
+    return ", ".join(filter(None, parts))
+
+
+def _several(count: int, one: str, many: str) -> str:
+    return (one if count == 1 else many.format(count)) if count else ""
 
 
 def news(shown: Changes | None, newer: Changes | None) -> int:

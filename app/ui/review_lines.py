@@ -80,11 +80,13 @@ def file_facts(
     *,
     conflict: bool = False,
     no_space: bool = False,
+    words: bool = True,
 ) -> tuple[list[Fact], list[Fact]]:
-    """Return the name of the file and what is decided in it."""
+    """Return the name of the file and what is decided in it; `words`: there is room for all."""
     if change is None:
         return [], []
-    left = [*_name_facts(change, glyphs), *_state_facts(change, glyphs, conflict=conflict)]
+    state = _state_facts(change, glyphs, conflict=conflict, words=words)
+    left = [*_name_facts(change, glyphs), *state]
     if no_space:
         left.append(("  white space ignored", "warning", "white_space"))
     counts: Counter[str] = Counter(unit.decision for unit in units)
@@ -111,19 +113,21 @@ def _name_facts(change: FileChange, glyphs: Glyphs) -> list[Fact]:
     return left
 
 
-def _state_facts(change: FileChange, glyphs: Glyphs, *, conflict: bool) -> list[Fact]:
+def _state_facts(change: FileChange, glyphs: Glyphs, *, conflict: bool, words: bool) -> list[Fact]:
     """Return what the user said about a file and did with it."""
     left: list[Fact] = []
     if change.comments:
         noun = "comment" if change.comments == 1 else "comments"
         left.append((f"  {glyphs.comment} {change.comments} {noun}", "accent"))
     if conflict:
-        text = f"  {glyphs.drift} conflict: C solves it"
+        text = f"  {glyphs.drift} conflict{': C solves it' if words else ': C'}"
         left.append((text, "error*", "conflicts"))
     elif change.merged:
-        left.append((f"  {glyphs.merged} merged into your workspace", "success"))
+        where = " into your workspace" if words else ""
+        left.append((f"  {glyphs.merged} merged{where}", "success"))
     elif change.drift and not change.risk:
-        left.append((f"  {glyphs.drift} you changed it too", "warning"))
+        yours = "you changed it too" if words else "yours too"
+        left.append((f"  {glyphs.drift} {yours}", "warning"))
     if change.viewed:
         left.append((f"  {glyphs.viewed} viewed", "muted", "viewed"))
     return left

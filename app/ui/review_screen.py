@@ -103,7 +103,7 @@ class ReviewScreen(ReviewOutside):
         at = -1 if index is None else index
         place = next_open(self.shown_files, self.path, at, self.taken, direction)
         if place is None:
-            self.say("Everything is decided.", "M merges what is accepted", "done")
+            self.say("Everything is decided.", "M shows what a merge would write", "done")
         elif place[0] == self.path:
             self.go_to_unit(place[1])
         else:

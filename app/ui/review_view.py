@@ -15,10 +15,11 @@ from app.ui.messages import (
     FileLoaded,
     FoldersFound,
     SessionEvent,
+    SteppedBack,
     TaskFailed,
     WorkspaceMoved,
 )
-from app.ui.review_facts import news, refreshed, with_decisions
+from app.ui.review_facts import news, refreshed, step_words, with_decisions
 from app.ui.review_lines import file_facts, head_facts, unit_facts
 from app.ui.review_list import ReviewList
 from app.wire_text import text_path
@@ -123,6 +124,19 @@ class ReviewView(ReviewList):
         self.recorded |= message.units
         self.stale.set()
 
+    @on(SteppedBack)
+    def say_step(self, message: SteppedBack) -> None:
+        """Say what was taken back, for not all of it is in sight."""
+        self.stale.set()
+        what, again = step_words(message.step), message.again
+        if not what:
+            nothing = "There is nothing to decide again." if again else "Nothing is decided yet."
+            self.say(nothing)
+        elif again:
+            self.say(f"Again as it was: {what}.", "u takes it back", "done")
+        else:
+            self.say(f"Taken back: {what}.", "ctrl+r decides it again", "done")
+
     @on(DecisionFailed)
     def say_undecided(self, message: DecisionFailed) -> None:
         """Say why the keeper did not take a decision."""
@@ -202,6 +216,7 @@ class ReviewView(ReviewList):
             self.glyphs,
             conflict=self.path in self.conflicts,
             no_space=self.pane.no_space,
+            words=self.size.width >= WORDS_FROM,
         )
         self.tell("file", left, right)
         self.show_unit()

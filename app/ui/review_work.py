@@ -19,6 +19,7 @@ from app.ui.messages import (
     FoldersFound,
     SessionEvent,
     SessionOpened,
+    SteppedBack,
     TaskFailed,
     WorkspaceMoved,
 )
@@ -230,8 +231,8 @@ class ReviewWork(MergeKeys, ReadingScreen):
         """Take the last decision back, or decide it again."""
         try:
             async with self.in_turn:
-                await (session.redo_decision() if again else session.undo_decision())
+                step = await (session.redo_decision() if again else session.undo_decision())
         except self.cloche.failures as error:
             self.post_message(TaskFailed(*told(error)))
         else:
-            self.post_message(DecisionRecorded(frozenset()))
+            self.post_message(SteppedBack(step, again=again))

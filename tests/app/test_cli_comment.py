@@ -18,6 +18,7 @@ from tests.app.test_cli_merge import SESSION, stopped_session
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
 CHANGES = Changes(
     SESSION,
@@ -129,8 +130,32 @@ def test_the_state_of_a_review_says_whether_something_waits(
     monkeypatch.setattr(asking, "_fetch_state", answering((changes, list[Comment](), conflicts)))
     assert main.run(("review", SESSION)) == status
     said = capsys.readouterr().out
-    assert said.startswith(f"1 files: {int(decision == 'open')} hunks open")
+    assert said.startswith("1 file: 1 hunk open" if decision == "open" else "1 file: 0 hunks open")
+    assert said.splitlines()[0].endswith("; 0 comments")
     assert ("conflict b:4: you changed the same lines" in said) is (status == 3 and bool(conflicts))
+
+
+@pytest.mark.parametrize(("marks", "status"), [("ar", 0), ("ao", 3)])
+def test_a_hunk_waits_as_long_as_one_line_of_it_does(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], marks: str, status: int
+) -> None:
+    stopped_session()
+    hunk = HunkInfo("h", 1, 1, 1, 1, "mixed", marks=marks)
+    changes = Changes(SESSION, 1, (FileChange("b", "modified", hunks=(hunk,)),))
+    monkeypatch.setattr(asking, "_fetch_state", answering((changes, list[Comment](), [])))
+    assert main.run(("review", SESSION)) == status
+    assert "1 decided by lines" in capsys.readouterr().out
+
+
+def test_a_patch_that_cannot_be_read_is_named_with_the_way_to_one(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    stopped_session()
+    for name, why in ((tmp_path / "nosuch.patch", "no such file"), (tmp_path, "is a directory")):
+        assert main.run(("review", SESSION, "--import", str(name))) == 4
+        said = capsys.readouterr().err
+        assert f"The patch {name} cannot be read: {why}" in said
+        assert f"cloche review {SESSION} --export patch > review.patch" in said
 
 
 def test_which_side_solves_a_conflict() -> None:

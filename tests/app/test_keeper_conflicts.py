@@ -8,7 +8,7 @@ import pytest
 
 from app.errors import AppError
 from app.protocol import Decide, MergeRequest
-from app.protocol_review import ConflictChoice, EditRequest, Resolve
+from app.protocol_review import ConflictChoice, EditRequest, Resolve, StepReport
 from snapshot.writeback_plan import ALREADY, KEPT
 from tests.app.keeper_bench import NUMBERS, Bench, agent_writes, bench_of, hunk
 
@@ -90,7 +90,7 @@ async def test_a_resolution_holds_for_these_three_sides_only(bench: Bench) -> No
     (bench.workspace / "a.txt").write_text(MINE)
     (conflict,) = bench.desk.conflicts.all()
     assert conflict.choice == "agent"
-    assert bench.desk.undo_decision()
+    assert bench.desk.undo_decision() == StepReport(solutions=1)
     (conflict,) = bench.desk.conflicts.all()
     assert conflict.choice == ""
     assert bench.desk.redo_decision()

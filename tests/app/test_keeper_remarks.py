@@ -8,7 +8,7 @@ import pytest
 
 from app.errors import AppError
 from app.protocol import Decide, MergeRequest
-from app.protocol_review import MAX_COMMENT, CommentRequest, EditRequest
+from app.protocol_review import MAX_COMMENT, CommentRequest, EditRequest, StepReport
 from snapshot.errors import SnapshotError
 from tests.app.keeper_bench import NUMBERS, Bench, agent_writes, bench_of, hunk
 
@@ -80,7 +80,7 @@ async def test_comments_are_in_the_log_with_undo_and_for_the_next_keeper(bench: 
     assert bench.desk.remarks.all() == ()
     bench.desk.close()
     bench.open()
-    assert bench.desk.undo_decision()
+    assert bench.desk.undo_decision() == StepReport(comments=1)
     assert [comment.text for comment in bench.desk.remarks.all()] == ["second"]
     assert bench.desk.undo_decision()
     assert [comment.text for comment in bench.desk.remarks.all()] == ["first"]

@@ -11,6 +11,7 @@ from app.errors import AppError
 from app.keeper import generation, merging
 from app.keeper.review_service import page_of
 from app.protocol import Changes, Decide, FileChange, MergeRequest
+from app.protocol_review import StepReport
 from snapshot.errors import SnapshotError
 from snapshot.review import NOTHING_TO_WRITE
 from snapshot.writeback import Refusal, run_merge, undo_merge
@@ -154,7 +155,7 @@ async def test_decisions_are_recorded_undone_and_redone(bench: Bench) -> None:
     assert decided() == {"a.txt": "mixed", "gone.txt": "rejected", "tool.sh": "open"}
     assert bench.desk.undo_decision()
     assert set(decided().values()) == {"open"}
-    assert not bench.desk.undo_decision()
+    assert bench.desk.undo_decision() == StepReport()
     assert bench.desk.redo_decision()
     assert decided()["gone.txt"] == "rejected"
     report = bench.desk.merge(MergeRequest())

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.protocol import Changes, FileChange, HunkInfo
+from app.protocol_review import StepReport
 from app.states import shown_state, state_words, to_review
 from app.ui.failures import command_of
 from app.ui.fleet_facts import (
@@ -21,6 +22,7 @@ from app.ui.review_facts import (
     next_open,
     progress_in,
     safe_to_accept,
+    step_words,
     total_progress,
     with_decisions,
 )
@@ -199,6 +201,30 @@ def test_the_file_line_names_risk_and_what_is_decided() -> None:
     left, right = file_facts(FILES[2], list(FILES[2].hunks), UNICODE)
     assert any("runs" in fact[0] for fact in left)
     assert right[0] == ("  ○ 1 open", "muted")
+
+
+def test_what_became_of_a_file_is_said_in_short_where_there_is_little_room() -> None:
+    file = msgspec.structs.replace(FILES[2], merged=True, drift=True)
+    for words, text in ((True, "  ↓ merged into your workspace"), (False, "  ↓ merged")):
+        left, _ = file_facts(file, (), UNICODE, words=words)
+        assert text in [fact[0] for fact in left]
+
+
+@pytest.mark.parametrize(
+    ("step", "words"),
+    [
+        (StepReport(), ""),
+        (StepReport(hunks=1, edits=1, reasons=1), "the decision about a hunk"),
+        (StepReport(hunks=3), "the decisions about 3 hunks"),
+        (StepReport(edits=1), "your lines in a hunk"),
+        (StepReport(reasons=2), "2 reasons"),
+        (StepReport(hunks=1, solutions=1), "the decision about a hunk, the solution of a conflict"),
+        (StepReport(comments=1), "a comment"),
+    ],
+)
+def test_a_step_back_says_what_it_was_about(step: StepReport, words: str) -> None:
+    assert step_words(step) == words
+    assert bool(step) == bool(words)
 
 
 def test_every_key_says_what_it_does_and_none_is_bound_twice() -> None:

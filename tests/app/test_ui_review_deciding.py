@@ -9,6 +9,7 @@ import pytest
 from textual import events
 
 from app.errors import AppError
+from app.protocol_review import StepReport
 from tests.doubles.pilots import settle, until
 from tests.doubles.reviews import TOKENIZER, Review, opened_review
 from tests.doubles.scenes import changed_files
@@ -84,7 +85,12 @@ async def test_undo_and_redo_go_through_the_keeper(review: Review) -> None:
     assert review.decisions() == ["accepted", "open", "open", "open"]
     await review.keys("u")
     assert review.decisions() == ["open"] * 4
+    assert "Taken back: the decision about a hunk" in review.notice
+    await review.keys("u")
+    assert "Nothing is decided yet" in review.notice
+    review.keeper.step = StepReport(solutions=1)
     await review.keys("ctrl+r")
+    assert "Again as it was: the solution of a conflict" in review.notice
     assert review.decisions() == ["accepted", "open", "open", "open"]
 
 

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 from textual import events
+from textual.content import Content
+from textual.widgets import Static
 
 from app.protocol_review import ChangeRequest, Conflict
 from app.ui.conflict_dialog import ConflictDialog
@@ -180,6 +182,13 @@ def conflict(name: str, choice: str = "") -> Conflict:
     )
 
 
+def keys(dialog: ConflictDialog) -> list[str]:
+    """Return the lines of keys below a conflict."""
+    shown = dialog.query_one("#conflict-keys", Static).content
+    assert isinstance(shown, Content)
+    return [line.strip() for line in shown.plain.splitlines()]
+
+
 async def test_conflicts_are_gone_through_and_solved(review: Review) -> None:
     await review.keys("C")
     assert "There is no conflict" in review.notice
@@ -191,12 +200,17 @@ async def test_conflicts_are_gone_through_and_solved(review: Review) -> None:
     shown = screen_text(review.pilot)
     for text in ("Conflict 1 of 2", "mine", "theirs", "old", "2 open"):
         assert text in shown
+    assert [line.split("   ") for line in keys(dialog)] == [
+        ["1 yours", " 2 agent's", " 3 both", " 4 reversed", " 0 base", " e write"],
+        ["] [ next", " M summary of the merge", " esc back"],
+    ]
     await review.keys("2")
     assert [one.choice for one in review.keeper.disputes] == ["agent", ""]
     assert dialog.conflict.id == "k2"
     await review.keys("3")
     assert [one.choice for one in review.keeper.disputes] == ["agent", "both"]
     await until(review.pilot, lambda: "all solved" in screen_text(review.pilot))
+    assert keys(dialog)[1].startswith("backspace open again")
     await review.keys("backspace")
     await until(review.pilot, lambda: "1 open" in screen_text(review.pilot))
     await review.keys("e", "z", "ctrl+s")

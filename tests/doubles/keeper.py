@@ -30,6 +30,7 @@ from app.protocol_review import (
     FoundPlaces,
     HunkResult,
     PatchReport,
+    StepReport,
 )
 from app.services.ports import AgentChoice
 from snapshot.decisions import LETTERS, Mark, Uniform, state_of
@@ -136,6 +137,7 @@ class FakeSession:
     def __post_init__(self) -> None:
         self.decisions = MemoryDecisions()
         self.generation = 1
+        self.step = StepReport(hunks=1)
         self.subscribers: list[asyncio.Queue[Event | None]] = []
         self.merges: list[MergeReport] = []
         self.undone: list[str] = []
@@ -287,15 +289,17 @@ class FakeSession:
         self.viewed[path] = file.agent if viewed else None
         self.publish("decisions")
 
-    async def undo_decision(self) -> None:
+    async def undo_decision(self) -> StepReport:
         """Take the last step back."""
-        self.decisions.undo()
+        done = self.decisions.undo()
         self.publish("decisions")
+        return self.step if done else StepReport()
 
-    async def redo_decision(self) -> None:
+    async def redo_decision(self) -> StepReport:
         """Do a step again."""
-        self.decisions.redo()
+        done = self.decisions.redo()
         self.publish("decisions")
+        return self.step if done else StepReport()
 
     async def comments(self) -> list[Comment]:
         """Return the comments."""

@@ -116,7 +116,7 @@ def test_two_sessions_meet_in_one_line_and_both_come_home(
         terminal.keys("C")
         terminal.until("Conflict 1 of 1")
         terminal.keys("2")
-        terminal.until("all solved: M merges")
+        terminal.until("all solved: M shows the merge")
         terminal.keys("M")
         terminal.until("Merge into the workspace")
         merge(terminal, "Merged 1 file")

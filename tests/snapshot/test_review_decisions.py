@@ -72,10 +72,10 @@ def test_undo_and_redo_walk_through_all_states(
     states, at = [seen(log)], 0
     for step in plan:
         if step == "undo":
-            assert log.undo() == (at > 0)
+            assert bool(log.undo()) == (at > 0)
             at = max(0, at - 1)
         elif step == "redo":
-            assert log.redo() == (at + 1 < len(states))
+            assert bool(log.redo()) == (at + 1 < len(states))
             at = min(len(states) - 1, at + 1)
         elif isinstance(step, list) and log.record(step):
             states[at + 1 :] = [seen(log)]
