@@ -118,9 +118,9 @@ class Commit(Reverter):
                 self.old_version(number)
         names = ", ".join(os.fsdecode(item.path) for item in left[:_NAMED])
         more = ", …" if len(left) > _NAMED else ""
-        paths = "1 path" if len(left) == 1 else f"{len(left)} paths"
+        where = "1 path" if len(left) == 1 else f"{len(left)} paths"
         return MergeAborted(
-            f"The merge was taken back except for {paths}: {names!a}{more}.",
+            f"The merge was taken back except for {where}: {names!a}{more}.",
             f"Compare this with the contents kept in {self.folder}.",
         )
 

@@ -10,6 +10,7 @@ from app.wire_text import to_text
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from app.keeper.asking import Asked
     from snapshot.writeback import MergeOutcome, MergePlan, Refusal, UndoOutcome
 
 
@@ -17,30 +18,27 @@ def report_of(
     merge: str,
     done: MergeOutcome | MergePlan,
     still_open: int,
-    held: Iterable[Skipped] = (),
-    noted: Iterable[Skipped] = (),
-    kept: Iterable[str] = (),
+    asked: Asked,
     *,
     dry_run: bool = False,
 ) -> MergeReport:
     """Return the report of a merge, or with `dry_run` of a plan of one.
 
-    `still_open`: how many hunks and aspects wait for a decision after it; `held`: what its
-    patterns left out; `noted`: what was to be accepted and cannot be merged; `kept`: what stayed
-    rejected though a pattern met it.
+    `still_open`: how many hunks and aspects wait for a decision after it; `asked`: what its request
+    added, and what that left out.
     """
     why = _skipped(done.conflicts)
     return MergeReport(
         merge,
         _texts(done.written),
         tuple(dict.fromkeys(one.path for one in why)),
-        (*_skipped(done.skipped), *noted),
+        (*_skipped(done.skipped), *asked.noted),
         dry_run,
         _told(done.notices),
         why,
         still_open,
-        tuple(held),
-        tuple(kept),
+        tuple(asked.held),
+        tuple(asked.kept),
         _texts(done.touched.wrote),
         _texts(done.touched.deleted),
     )

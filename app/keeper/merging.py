@@ -63,16 +63,16 @@ class Merging:
 
         Raises the errors of `snapshot`; AppError `not-found` for a path or hunk nobody changed.
         """
-        asked, *left = self._asking.asked(request)
-        decisions = Overlay(self._log, asked)
+        asked = self._asking.asked(request)
+        decisions = Overlay(self._log, asked.marks)
         solved = self._solved(request.resolve, decisions)
         if request.dry_run:
             plan = self.plan(decisions, resolutions=Solved(self._log, solved))
-            return report_of("", plan, self._generation.open_units(decisions), *left, dry_run=True)
-        self._record(asked, solved)
+            return report_of("", plan, self._generation.open_units(decisions), asked, dry_run=True)
+        self._record(asked.marks, solved)
         done = run_merge(lambda: self.plan(self._log), self._in_force.folder)
         self._in_force.renew()
-        return report_of(done.merge, done, self._generation.open_units(self._log), *left)
+        return report_of(done.merge, done, self._generation.open_units(self._log), asked)
 
     def _solved(self, asked: Sequence[Resolve], decisions: Decisions) -> Solutions:
         return {

@@ -258,8 +258,9 @@ async def test_a_mode_without_a_file_is_named_and_not_called_accepted(bench: Ben
     files = {file.path: file for file in bench.desk.changes().files}
     for name in ("tool.sh", "empty.sh"):
         for unit in files[name].hunks:
-            wanted = "accepted" if unit.aspect == "mode" else "rejected"
-            bench.desk.decide([Decide(name, wanted, (unit.id,))])
+            bench.desk.decide(
+                [Decide(name, "accepted" if unit.aspect == "mode" else "rejected", (unit.id,))]
+            )
     for request in (MergeRequest(dry_run=True), MergeRequest(accept=("*",))):
         report = bench.desk.merge(request)
         left = {one.path: one.reason for one in report.skipped}
