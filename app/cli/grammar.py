@@ -32,11 +32,12 @@ class Parser(argparse.ArgumentParser):
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
     ) -> tuple[argparse.Namespace, list[str]]:
         """Parse options first where a word may be left out, then the words."""
+        found = argparse.Namespace() if namespace is None else namespace
         if self._mixes or not self._has_optional_words():
-            return super().parse_known_args(args, namespace)
+            return super().parse_known_args(args, found)
         self._mixes = True
         try:
-            return self.parse_known_intermixed_args(args, namespace)
+            return self.parse_known_intermixed_args(args, found)
         finally:
             self._mixes = False
 

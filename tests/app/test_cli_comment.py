@@ -142,7 +142,9 @@ def test_a_hunk_waits_as_long_as_one_line_of_it_does(
     stopped_session()
     hunk = HunkInfo("h", 1, 1, 1, 1, "mixed", marks=marks)
     changes = Changes(SESSION, 1, (FileChange("b", "modified", hunks=(hunk,)),))
-    monkeypatch.setattr(asking, "_fetch_state", answering((changes, list[Comment](), [])))
+    monkeypatch.setattr(
+        asking, "_fetch_state", answering((changes, list[Comment](), list[Conflict]()))
+    )
     assert main.run(("review", SESSION)) == status
     assert "1 decided by lines" in capsys.readouterr().out
 

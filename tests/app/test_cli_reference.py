@@ -72,12 +72,13 @@ def test_an_option_may_stand_before_between_and_after_the_words(command: Command
 
 def test_an_option_with_a_value_may_stand_between_the_words() -> None:
     parser = build("1")
-    for line in (
+    lines = (
         "comment ID --hunk HID PLACE TEXT",
         "comment --hunk HID ID PLACE TEXT",
         "comment ID PLACE --hunk HID TEXT",
-    ):
-        found = parse(parser, line.split(), takes_rest=())
+    )
+    for line in lines:
+        found = parse(parser, shlex.split(line), takes_rest=())
         assert (found.hunk, found.place, found.text) == ("HID", "PLACE", "TEXT")
 
 
