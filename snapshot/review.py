@@ -46,6 +46,7 @@ __all__ = [
     "accept_safe",
     "accepts_all",
     "comes_to_be",
+    "lacks_content",
     "plan_merge",
     "plan_reviews",
     "review_file",
@@ -147,7 +148,7 @@ def plan_reviews(
         result = review.result(decisions)
         if result is not None:
             wishes.append(_wish(review, decisions, result, earlier(review.file.path)))
-        elif any(_accepted(review, decisions)):
+        elif lacks_content(review, decisions):
             without.append(Refusal(review.file.path, NOTHING_TO_WRITE))
     plan = make_plan(
         wishes,
@@ -157,6 +158,11 @@ def plan_reviews(
         resolutions=resolutions,
     )
     return replace(plan, skipped=(*plan.skipped, *without))
+
+
+def lacks_content(review: Planned, decisions: Decisions) -> bool:
+    """Tell whether what is accepted of a file makes nothing: a mode, and none of its lines."""
+    return review.result(decisions) is None and any(_accepted(review, decisions))
 
 
 def comes_to_be(file: ChangedFile, accepted: Iterable[str]) -> bool:

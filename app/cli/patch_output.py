@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from app.cli.output import Output
 
-CANNOT: Final = "binary or special: a patch cannot carry it"
+CANNOT: Final = "binary, special or a mode without its file: a patch cannot carry it"
 
 
 def refuse_terminal(output: Output, command: str) -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from app.wire_text import to_bytes
+from app.wire_text import to_bytes, to_text
 from snapshot.decisions import LETTERS
 from snapshot.patch import export_patch
-from snapshot.review import ChangedFile, FileReview
+from snapshot.review import ChangedFile, FileReview, lacks_content
 from snapshot.safe_text import safe_name
 
 if TYPE_CHECKING:
@@ -69,5 +69,11 @@ async def accepted_patch(session: SessionPort, changes: Changes) -> tuple[bytes,
         for hunk in file.hunks
         if hunk.edited
     }
-    left_out = [safe_name(to_bytes(file.path)).text for file in taken if file not in kept]
-    return export_patch(reviews, Recorded(changes, edits)), left_out
+    decisions = Recorded(changes, edits)
+    without = {to_text(review.file.path) for review in reviews if lacks_content(review, decisions)}
+    left_out = [
+        safe_name(to_bytes(file.path)).text
+        for file in taken
+        if file not in kept or file.path in without
+    ]
+    return export_patch(reviews, decisions), left_out

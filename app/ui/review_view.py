@@ -130,8 +130,7 @@ class ReviewView(ReviewList):
         self.stale.set()
         what, again = step_words(message.step), message.again
         if not what:
-            nothing = "There is nothing to decide again." if again else "Nothing is decided yet."
-            self.say(nothing)
+            self.say(f"There is nothing to {'decide again' if again else 'take back'}.")
         elif again:
             self.say(f"Again as it was: {what}.", "u takes it back", "done")
         else:

@@ -87,7 +87,7 @@ async def test_undo_and_redo_go_through_the_keeper(review: Review) -> None:
     assert review.decisions() == ["open"] * 4
     assert "Taken back: the decision about a hunk" in review.notice
     await review.keys("u")
-    assert "Nothing is decided yet" in review.notice
+    assert "There is nothing to take back" in review.notice
     review.keeper.step = StepReport(solutions=1)
     await review.keys("ctrl+r")
     assert "Again as it was: the solution of a conflict" in review.notice
