@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from snapshot.decisions import Decisions, Uniform
-from snapshot.review import ChangedFile, plan_merge
+from snapshot.review import ChangedFile, FileReview, plan_merge, review_file
 from snapshot.writeback import MergeOutcome, MergePlan, UndoOutcome, run_merge, undo_merge
 
 if TYPE_CHECKING:
@@ -94,6 +94,16 @@ def changed(
         if old != new or path in moved:
             files.append(_changed(path, old, new, moved.get(path)))
     return files
+
+
+def reviews(
+    base: Nodes, agent: Nodes, renames: dict[bytes, bytes] | None = None
+) -> list[FileReview]:
+    """Return the changed files of a tree with their lines."""
+    return [
+        review_file(file, lambda f: base[f.old_path or f.path][1], lambda f: agent[f.path][1])
+        for file in changed(base, agent, renames)
+    ]
 
 
 def _changed(

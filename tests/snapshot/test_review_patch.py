@@ -8,14 +8,13 @@ import pytest
 from snapshot.decisions import Uniform
 from snapshot.errors import StoreDamaged
 from snapshot.patch import check_export, export_patch, quoted
-from snapshot.review import FileReview, review_file
 from tests.snapshot.merge_help import (
     FOLDER,
     Nodes,
     Scene,
-    changed,
     everything,
     link,
+    reviews,
     text,
     tree_of,
     write_nodes,
@@ -25,15 +24,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 ALL = Uniform("accepted")
-
-
-def reviews(
-    base: Nodes, agent: Nodes, renames: dict[bytes, bytes] | None = None
-) -> list[FileReview]:
-    return [
-        review_file(file, lambda f: base[f.old_path or f.path][1], lambda f: agent[f.path][1])
-        for file in changed(base, agent, renames)
-    ]
 
 
 def apply(folder: Path, patch: bytes) -> None:

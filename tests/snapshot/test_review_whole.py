@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -19,26 +18,13 @@ from snapshot.review import (
     WholeReview,
     accepts_all,
     plan_reviews,
-    review_file,
 )
 from snapshot.writeback_ops import Side
-from tests.snapshot.merge_help import Nodes, changed, write_nodes
+from tests.snapshot.merge_help import Nodes, reviews, write_nodes
 from tests.snapshot.test_review_sets import world
 from tests.snapshot.tree_strategies import PATHS, trees, without_full_folders
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-
 ALL = Uniform("accepted")
-
-
-def reviews_of(
-    base: Nodes, agent: Nodes, renames: dict[bytes, bytes] | None = None
-) -> Iterator[FileReview]:
-    """Yield the changed files of a tree with their lines."""
-    for file in changed(base, agent, renames):
-        yield review_file(file, lambda f: base[f.old_path or f.path][1], lambda f: agent[f.path][1])
 
 
 def without_lines(review: FileReview, decisions: Decisions) -> Planned:
@@ -49,12 +35,12 @@ def without_lines(review: FileReview, decisions: Decisions) -> Planned:
 
 
 def test_the_result_is_that_of_all_lines_and_aspects() -> None:
-    reviews = list(reviews_of(*world(2_000)))
-    for review in reviews:
+    made = reviews(*world(2_000))
+    for review in made:
         whole = without_lines(review, ALL)
         assert isinstance(whole, WholeReview)
         assert whole.result(ALL) == review.result(ALL)
-    assert len(reviews) > 1_800
+    assert len(made) > 1_800
 
 
 @settings(max_examples=300)
@@ -62,8 +48,8 @@ def test_the_result_is_that_of_all_lines_and_aspects() -> None:
 def test_any_merge_is_planned_as_with_lines(
     base: Nodes, agent: Nodes, now: Nodes, data: st.DataObject
 ) -> None:
-    reviews = list(reviews_of(without_full_folders(base), without_full_folders(agent)))
-    decisions = Overlay(ALL, data.draw(some_left_out(reviews)))
+    made = reviews(without_full_folders(base), without_full_folders(agent))
+    decisions = Overlay(ALL, data.draw(some_left_out(made)))
     earlier = (
         {b"a": Merged("m", b"a", Side("file", b"1\nTWO\n"))} if data.draw(st.booleans()) else {}
     )
@@ -72,7 +58,7 @@ def test_any_merge_is_planned_as_with_lines(
         write_nodes(folder, now)
         plans = [
             plan_reviews(planned, decisions, folder, earlier=earlier.get)
-            for planned in (reviews, [without_lines(one, decisions) for one in reviews])
+            for planned in (made, [without_lines(one, decisions) for one in made])
         ]
         assert plans[0] == plans[1]
     finally:
@@ -80,12 +66,12 @@ def test_any_merge_is_planned_as_with_lines(
 
 
 @st.composite
-def some_left_out(draw: st.DrawFn, reviews: list[FileReview]) -> list[Mark]:
+def some_left_out(draw: st.DrawFn, made: list[FileReview]) -> list[Mark]:
     """Return other marks for the units of some paths."""
     paths = draw(st.sets(st.sampled_from(PATHS)))
     return [
         Mark(one.file.path, unit.id, draw(st.text("aro", min_size=unit.size, max_size=unit.size)))
-        for one in reviews
+        for one in made
         if one.file.path in paths
         for unit in one.units
     ]
