@@ -130,21 +130,22 @@ def test_a_program_that_is_missing_says_how_to_bring_it(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (7, "a b|$HOME|", "")
 
 
-def test_an_agent_without_its_image_is_offered_with_that_word(
+def test_an_agent_without_its_image_is_offered_as_such(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     paths = Paths.from_environment()
     put_image(paths.store / "images")
 
-    def offered() -> dict[str, str]:
-        return {agent.name: agent.description for agent in LocalFleet(paths).agents()}
+    def offered(name: str) -> tuple[str, bool]:
+        (agent,) = (agent for agent in LocalFleet(paths).agents() if agent.name == name)
+        return agent.description, agent.has_image
 
-    assert offered()["shell"] == builtin()["shell"].description
-    assert offered()["codex"] == "OpenAI's Codex (no image yet)"
+    assert offered("shell") == (builtin()["shell"].description, True)
+    assert offered("codex") == ("OpenAI's Codex", False)
     assert run(["agents", "inspect", "codex"]) == 0
     assert "codex (not there yet)\n" in capsys.readouterr().out
     put_image(paths.store / "images", "other", "codex")
-    assert offered()["codex"] == "OpenAI's Codex"
+    assert offered("codex") == ("OpenAI's Codex", True)
     assert run(["agents", "inspect", "codex", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["agent"]["image_built"]
 

@@ -37,7 +37,11 @@ async def test_hostile_names_are_text_on_every_screen(tmp_path: Path) -> None:
     async with workstation(tmp_path) as lab:
         shown = await lab.until(lambda page: any("s2\u241b]0;EVIL" in line for line in page))
         assert any("[bold]n[/]" in line for line in shown)
-        for keys, wanted in ((b"?", "Everywhere"), (b"s", "Stop s1\u241b"), (b"/EVIL", "2 of 2")):
+        for keys, wanted in (
+            (b"?", "paused"),
+            (b"s", "Stop s1\u241b"),
+            (b"/EVIL", "2 of 2"),
+        ):
             lab.type(keys)
             await lab.shows(wanted)
             lab.type(b"\x1b")
