@@ -56,7 +56,7 @@ pytestmark = pytest.mark.vm
 
 LabVM = vmlab.LabVM
 
-RECONNECTS = sampled(200, 60)
+RECONNECTS = sampled(200, 20)
 """Handshakes with an emulated guest: 0.26 s each on an idle host of two cores, four times that
 beside other work."""
 

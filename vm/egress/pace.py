@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable
 
-RATE: Final = 8_000_000
+RATE: Final = 4_000_000
 """Bytes a second, each way. Measured with `tests.bench.egress_guest`: an emulated guest on two
-cores carries ten times as much, and half of that already doubles the time of an echo."""
+cores carries twenty times as much, and at twice this pace an echo sometimes took twice its time."""
 
 TYPING_S: Final = 2.0
 """How long after a key the pace is kept: longer than the pause between two keys."""
