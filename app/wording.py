@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 
+def plural(count: int, noun: str) -> str:
+    """Return a regular noun in the form that goes with a number: file, files."""
+    return noun if count == 1 else f"{noun}s"
+
+
 def counted(count: int, noun: str) -> str:
     """Return a number and a regular noun in the form that goes with it: 1 file, 2,000 files."""
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+    return f"{count:,} {plural(count, noun)}"
 
 
 def times(count: int) -> str:

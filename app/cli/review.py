@@ -15,7 +15,7 @@ from app.errors import EXIT_DONE
 from app.paths import Paths
 from app.services.patches import load_review
 from app.wire_text import to_bytes, to_text
-from app.wording import counted
+from app.wording import counted, plural
 from snapshot.decisions import Uniform
 from snapshot.patch import export_patch
 from snapshot.rows import RowModel
@@ -83,7 +83,7 @@ def _print_changes(output: Output, found: Changes) -> None:
 def _remarks(file: FileChange) -> list[str]:
     """Return what was said about a file, in a word each."""
     counts = {
-        "comment" if file.comments == 1 else "comments": file.comments,
+        plural(file.comments, "comment"): file.comments,
         "rejected before": sum(hunk.rejected_before for hunk in file.hunks),
         "edited by you": sum(hunk.edited for hunk in file.hunks),
         "merged": sum(hunk.merged for hunk in file.hunks),

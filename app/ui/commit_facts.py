@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from app.ui.fleet_facts import age
 from app.ui.review_facts import LETTERS
-from app.wording import counted
+from app.wording import counted, plural
 from snapshot.safe_text import safe_name
 from widgets.commit_list import CommitRow
 
@@ -203,5 +203,5 @@ def unit_line(at: int | None, count: int, *, words: bool) -> tuple[list[Fact], l
 def total_of(files: Sequence[FileChange], glyphs: Glyphs) -> str:
     """Return how many files a change has and how many lines it adds and removes."""
     added, removed = sum(f.added for f in files), sum(f.removed for f in files)
-    noun = "file" if len(files) == 1 else "files"
+    noun = plural(len(files), "file")
     return f"{len(files)} {noun} +{added} {glyphs.minus}{removed}"

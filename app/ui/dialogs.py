@@ -13,6 +13,7 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
+from app.wording import plural
 from widgets.agent_list import AgentList, AgentRow
 
 if TYPE_CHECKING:
@@ -226,7 +227,7 @@ class MergedDialog(ModalScreen[bool]):
     def compose(self) -> ComposeResult:
         """Yield what was written and what was not."""
         facts = self.facts
-        noun = "file" if len(facts.written) == 1 else "files"
+        noun = plural(len(facts.written), "file")
         title = f"{self.glyphs.done} Merged {len(facts.written)} {noun}"
         keys = [("enter", "back to the review"), ("t", "take it back")]
         with Vertical(classes="dialog -done"):
@@ -253,22 +254,34 @@ def facts_text(facts: MergeFacts, glyphs: Glyphs) -> Content:
     out = "stays out" if rejected == 1 else "stay out"
     also = f"you changed {'it' if clashing == 1 else 'them'} too"
     rows = [
-        (glyphs.accepted, "$success", written, f"{_files(written)} {go} in", facts.accepted_text),
-        (glyphs.rejected, "$error", rejected, f"{_hunks(rejected)} rejected", out),
-        (glyphs.open, "$muted", left, f"{_hunks(left)} open", f"{stay} out and {stay} open"),
-        (glyphs.drift, "$error", clashing, f"{_files(clashing)} in conflict", also),
+        (
+            glyphs.accepted,
+            "$success",
+            written,
+            f"{plural(written, 'file')} {go} in",
+            facts.accepted_text,
+        ),
+        (glyphs.rejected, "$error", rejected, f"{plural(rejected, 'hunk')} rejected", out),
+        (
+            glyphs.open,
+            "$muted",
+            left,
+            f"{plural(left, 'hunk')} open",
+            f"{stay} out and {stay} open",
+        ),
+        (glyphs.drift, "$error", clashing, f"{plural(clashing, 'file')} in conflict", also),
         (
             glyphs.risky,
             "$warning",
             len(facts.risky),
-            f"{_files(len(facts.risky))} risky",
+            f"{plural(len(facts.risky), 'file')} risky",
             "can run by side effect",
         ),
         (
             glyphs.note,
             "$muted",
             len(facts.skipped),
-            f"{_files(len(facts.skipped))} left out",
+            f"{plural(len(facts.skipped), 'file')} left out",
             "with the reason below",
         ),
     ]
@@ -280,14 +293,6 @@ def facts_text(facts: MergeFacts, glyphs: Glyphs) -> Content:
         parts.append((f"{word:<17}", "$muted" if quiet else "$foreground"))
         parts.append((f" {rest if not quiet else ''}\n", "$muted"))
     return Content.assemble(*parts)
-
-
-def _files(count: int) -> str:
-    return "file" if count == 1 else "files"
-
-
-def _hunks(count: int) -> str:
-    return "hunk" if count == 1 else "hunks"
 
 
 def paths_text(facts: MergeFacts, glyphs: Glyphs) -> Content:

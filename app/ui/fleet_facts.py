@@ -9,6 +9,7 @@ from app.egress.edits import MISTAKE
 from app.states import LIVE, is_reviewed, shown_state, state_words, to_review
 from app.ui.cap_asks import cap_question
 from app.ui.egress_asks import asks_of, denied, key_of, target_of
+from app.wording import plural
 from snapshot.safe_text import safe_name
 from widgets.session_rail import Heading, Need, RailItem, SessionRow
 from widgets.top_bar import TopBarValue
@@ -137,7 +138,7 @@ def needs_of(infos: Sequence[SessionInfo], glyphs: Glyphs) -> list[Need]:
         elif shown_state(info) == "failed" and not to_review(info):
             broken.append(Need(info.id, "failed", glyphs.failed, f"{name} {info.state}"))
         elif to_review(info):
-            noun = "hunk" if info.open_units == 1 else "hunks"
+            noun = plural(info.open_units, "hunk")
             text = f"{name}: {info.open_units} {noun} to review"
             review.append(Need(info.id, "done", glyphs.done, text))
     return [*waiting, *asks, *broken, *review]

@@ -12,6 +12,7 @@ from app.ui.grid import Tiling, fitting
 from app.ui.pane_news import NO_NEWS, PaneNews
 from app.ui.pane_stage import PaneStage, PaneValue
 from app.ui.work_screen import WorkScreen
+from app.wording import plural
 from snapshot.safe_text import safe_name
 from widgets.session_rail import SessionRail
 
@@ -184,5 +185,5 @@ class FleetPanes(WorkScreen):
             self._said_limit = 0
         elif self._said_limit != limit and not self.zoomed and not graver:
             self._said_limit = limit
-            noun = "pane" if limit == 1 else "panes"
+            noun = plural(limit, "pane")
             self.say(f"Room for {limit} {noun} of {wanted} here.")

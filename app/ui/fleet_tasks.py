@@ -16,6 +16,7 @@ from app.ui.fleet_view import FleetView
 from app.ui.messages import SessionStarted, StartFailed, TaskDone, TaskFailed
 from app.ui.speaking import Choice
 from app.ui.workers import work
+from app.wording import plural
 from snapshot.safe_text import safe_name
 from vm.machine.accel import EMULATED
 
@@ -129,7 +130,7 @@ class FleetTasks(FleetView):
 
     def _changes_text(self, info: SessionInfo) -> str:
         counts = info.changes
-        noun = "file" if counts.files == 1 else "files"
+        noun = plural(counts.files, "file")
         return f"+{counts.added} {self.glyphs.minus}{counts.removed} in {counts.files} {noun}"
 
     def _stop(self, session_id: str, name: str) -> None:

@@ -11,6 +11,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from app.ui.dialogs import LOW, key_line
+from app.wording import plural
 from snapshot.safe_text import safe_line, safe_name
 from widgets.line_list import LineList
 from widgets.place_list import PlaceList, PlaceRow
@@ -43,7 +44,7 @@ class FoundDialog(ModalScreen[int]):
         """Yield what was found, and the places."""
         places = self.found.places
         files = len({place.path for place in places})
-        noun = "file" if files == 1 else "files"
+        noun = plural(files, "file")
         lines = "1 line" if len(places) == 1 else f"{len(places)} lines"
         title = f"{safe_line(self.text).text}   {lines} in {files} {noun}"
         keys = [("enter", "goes there"), ("n N", "there: next, previous"), ("esc", "back")]

@@ -8,6 +8,7 @@ from textual.containers import Vertical
 from textual.message import Message
 
 from app.states import LIVE
+from app.wording import plural
 from widgets.header_parts import PaneFacts
 from widgets.pane_header import PaneHeader
 from widgets.placard import Placard
@@ -189,7 +190,7 @@ class PaneSlot(Vertical):
             return
         keys = [("R", "resume"), ("d", "delete")]
         if info.changes.files:
-            noun = "file" if info.changes.files == 1 else "files"
+            noun = plural(info.changes.files, "file")
             lines = [f"{info.changes.files} changed {noun} are kept until you delete the session."]
             keys.insert(0, ("r", "review"))
         else:

@@ -11,6 +11,7 @@ from textual import on
 from app.ui.messages import SpansArrived
 from app.ui.work_screen import WorkScreen
 from app.ui.workers import work
+from app.wording import plural
 from widgets.diff_pane import SPLIT_FROM, DiffPane
 from widgets.info_line import InfoLine
 from widgets.line_bar import LineBar
@@ -165,7 +166,7 @@ class ReadingScreen(WorkScreen):
         if text:
             self.cloche.copy_to_clipboard(text.encode("utf-8", "replace").decode())
             count = text.count("\n") + 1
-            self.say(f"Copied {count} {'line' if count == 1 else 'lines'}.", "", "done")
+            self.say(f"Copied {count} {plural(count, 'line')}.", "", "done")
 
     def action_leave(self) -> None:
         """Go back to the screen below."""

@@ -11,7 +11,7 @@ from app.services.documents import key_of
 from app.ui.review_facts import is_open, next_open, open_lines, safe_to_accept, units_of
 from app.ui.review_tree import files_under
 from app.ui.review_view import ReviewView
-from app.wording import counted
+from app.wording import counted, plural
 from snapshot.safe_text import safe_name
 from widgets.diff_pane import DiffPane
 from widgets.file_list import FileList
@@ -170,7 +170,7 @@ class ReviewDecide(ReviewView):
         self._decide([_decide(file.path, decision) for file in changed], units)
         if changed:
             what = "Rejected" if decision == "rejected" else "Opened again"
-            noun = "file" if len(changed) == 1 else "files"
+            noun = plural(len(changed), "file")
             self.say(f"{what}: {len(changed)} {noun}.", "u takes it back", "done")
 
     @on(FileList.MarkClicked)

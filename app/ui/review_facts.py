@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from app.services.documents import key_of
+from app.wording import plural
 from widgets.file_list import FileRow
 
 if TYPE_CHECKING:
@@ -187,11 +188,11 @@ def refreshed(shown: Changes, newer: Changes) -> str:
     decided = {(f.path, u.id) for f in shown.files for u in f.hunks if u.decision != "open"}
     there = {(f.path, u.id) for f in newer.files for u in f.hunks}
     count, lost = news(shown, newer), len(decided - there)
-    text = f"{count} {'file' if count == 1 else 'files'} changed."
+    text = f"{count} {plural(count, 'file')} changed."
     if lost:
         text += f" {lost} decided {'hunk is' if lost == 1 else 'hunks are'} no longer the same."
     kept = len(decided & there)
-    return f"{text} {kept} {'decision' if kept == 1 else 'decisions'} kept."
+    return f"{text} {kept} {plural(kept, 'decision')} kept."
 
 
 def with_decisions(shown: Changes, newer: Changes) -> Changes:

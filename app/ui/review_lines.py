@@ -7,6 +7,7 @@ from collections import Counter
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
+from app.wording import plural
 from snapshot.safe_text import safe_name
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def head_facts(
         (glyphs.merged, progress.merged, "merged", "success"),
         (glyphs.risky, progress.risky, "risky", "warning*"),
         (glyphs.drift, progress.drift, "yours too", "warning*"),
-        (glyphs.rejected, len(conflicts), "conflict" if len(conflicts) == 1 else "conflicts", RED),
+        (glyphs.rejected, len(conflicts), plural(len(conflicts), "conflict"), RED),
     )
     right: list[Fact] = [
         (f"  {progress.files_done}/{progress.files}", "foreground*"),
@@ -67,7 +68,7 @@ def _whose(info: SessionInfo | None, glyphs: Glyphs, pending: int, *, words: boo
             word = " still working" if words else ""
             left.append((f"  {glyphs.working}{word}", "state-working"))
     if pending:
-        noun = "file" if pending == 1 else "files"
+        noun = plural(pending, "file")
         rest = " changed since: r shows it" if words else " since: r"
         left.append((f"  {glyphs.stalled} {pending} {noun}{rest}", "warning*", "refresh"))
     return left
@@ -117,7 +118,7 @@ def _state_facts(change: FileChange, glyphs: Glyphs, *, conflict: bool, words: b
     """Return what the user said about a file and did with it."""
     left: list[Fact] = []
     if change.comments:
-        noun = "comment" if change.comments == 1 else "comments"
+        noun = plural(change.comments, "comment")
         left.append((f"  {glyphs.comment} {change.comments} {noun}", "accent"))
     if conflict:
         text = f"  {glyphs.drift} conflict{': C solves it' if words else ': C'}"
@@ -159,7 +160,7 @@ def unit_facts(
     if unit.reason:
         left.append((f"  {safe_name(unit.reason).text}", "muted"))
     if chosen:
-        noun = "line" if chosen == 1 else "lines"
+        noun = plural(chosen, "line")
         left = [(f" {glyphs.cursor} ", "accent*"), (f"{chosen} {noun} chosen", "accent*")]
     return left, _deciding("" if chosen else unit.decision, cancel=bool(chosen))
 

@@ -19,6 +19,7 @@ from app.ui.messages import (
 from app.ui.speaking import Choice
 from app.ui.work_screen import WorkScreen
 from app.ui.workers import work
+from app.wording import plural
 from snapshot.safe_text import safe_name
 
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ class MergeKeys(WorkScreen):
             self.action_take_back()
         elif self.last_merge is not None:
             count = len(self.last_merge.written)
-            noun = "file" if count == 1 else "files"
+            noun = plural(count, "file")
             self.say(f"Merged {count} {noun} into the workspace.", "T takes the merge back", "done")
 
     def action_take_back(self) -> None:
@@ -150,7 +151,7 @@ class MergeKeys(WorkScreen):
 def _restored(report: UndoReport) -> str:
     """Return what became of the files on disk, in numbers."""
     parts = [
-        f"{verb} {len(paths)} {'file' if len(paths) == 1 else 'files'}"
+        f"{verb} {len(paths)} {plural(len(paths), 'file')}"
         for verb, paths in (("restored", report.wrote), ("deleted", report.deleted))
         if paths
     ]

@@ -17,7 +17,6 @@ from vm.egress.table import is_synthetic
 
 if TYPE_CHECKING:
     import asyncio
-    from collections import Counter
     from collections.abc import Callable
 
     from vm.egress.dns_answers import Responder
@@ -59,11 +58,6 @@ class Around:
     names: Responder
     table: NameTable
     drops: Drops
-
-    @property
-    def counts(self) -> Counter[str]:
-        """How often something was dropped, by code."""
-        return self.drops.counts
 
 
 class Connections:
@@ -248,7 +242,7 @@ class Connections:
             stream.abort()
 
     def _lost(self) -> None:
-        self._around.counts["link-full"] += 1
+        self._around.drops.counts["link-full"] += 1
 
 
 def dotted(address: bytes) -> str:
