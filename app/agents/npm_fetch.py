@@ -128,7 +128,7 @@ def main(prefix: Path, wanted: str, file: str, name: str) -> None:
         try:
             unpack(archive.name, folder)
             link(prefix, folder, file, name)
-        except BaseException:
+        except BaseException:  # an interrupted one leaves no half either
             shutil.rmtree(folder, ignore_errors=True)
             (prefix / "bin" / name).unlink(missing_ok=True)
             raise

@@ -96,7 +96,7 @@ class Shift:
         await self._say_end(None)
         try:
             await self.start_agent()
-        except Exception:
+        except Exception:  # whatever it was, the session stays as it stood, and it is raised
             self._ledger.change(
                 **over, agent_state=before.agent_state, agent_started=before.agent_started
             )
