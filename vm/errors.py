@@ -6,9 +6,11 @@ VMError
 ├─ BuildFailed   an image could not be built from the distribution's packages
 ├─ FetchFailed   an image did not come from where it lies (a registry, an archive)
 ├─ ImageRefused  an image that is damaged, for another machine, or made to do harm
-├─ BootFailed    the guest did not answer in time; carries the last lines of its console
+├─ BootFailed    the guest did not come up; carries the last lines of its console
+│  └─ GuestSilent  the machine runs, and nothing in it answered in time
 ├─ BrokerRefused  the credential broker could not hold what it promises, so it does not start
 ├─ LinkLost      the connection to the guest broke or was refused
+│  └─ NoAnswer   nothing at its other end answered in time
 ├─ GuestProtocol the guest sent something that the protocol does not allow
 └─ NotStopped    a machine that could not be ended; blocks everything that follows
 """
@@ -67,7 +69,7 @@ class ImageRefused(VMError):
 
 
 class BootFailed(VMError):
-    """The guest did not answer within its deadline; `console` holds its last lines."""
+    """The guest did not come up; `console` holds its last lines."""
 
     code = "boot-failed"
     way_out = "Read: cloche logs ID"
@@ -75,6 +77,10 @@ class BootFailed(VMError):
     def __init__(self, message: str, hint: str = "", console: str = "") -> None:
         super().__init__(message, hint)
         self.console = console
+
+
+class GuestSilent(BootFailed):
+    """The machine runs, and nothing in it answered within the deadline."""
 
 
 class BrokerRefused(VMError):
@@ -89,6 +95,10 @@ class LinkLost(VMError):
 
     code = "link-lost"
     way_out = "Try again; when the guest stays silent: cloche stop ID && cloche resume ID"
+
+
+class NoAnswer(LinkLost):
+    """Nothing at the other end of a link answered in time; the machine itself still runs."""
 
 
 class CutOff(LinkLost):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import socket
 import stat
 import struct
@@ -13,8 +14,8 @@ from typing import TYPE_CHECKING, Final
 from app.keeper.links import Links
 from app.processes import start_time
 from app.records import Process
-from vm.errors import BootFailed, LinkLost, VMError
-from vm.machine import guest_exec
+from vm.errors import BootFailed, GuestSilent, LinkLost, VMError
+from vm.machine import guest_exec, processors
 from vm.machine.machine import Machine, boot
 from vm.machine.signals import MachineGone
 
@@ -23,8 +24,7 @@ if TYPE_CHECKING:
 
     from app.keeper.boot import Machinery, Workshop
 
-BOOT_S: Final = 120.0
-"""Seconds until a booting guest must answer; a busy host without KVM takes 15."""
+log = logging.getLogger(__name__)
 
 STOP_S: Final = 20.0
 RETRY_S: Final = 0.5
@@ -99,14 +99,19 @@ async def start_machine(machinery: Machinery) -> Machine:
     return await Machine.start(machinery.spec)
 
 
-async def boot_guest(machine: Machine, machinery: Machinery) -> Engine:
-    """Wait for the guest; a machine whose guest does not answer is ended before this raises."""
+async def boot_guest(machine: Machine, machinery: Machinery, patience_s: float) -> Engine:
+    """Wait for the guest; a machine whose guest does not answer is ended before this raises.
+
+    Raises GuestSilent when `patience_s` seconds were not enough, and other VMErrors.
+    """
     began = time.monotonic()
     try:
-        ssh = await boot(machine, machinery.identity, BOOT_S)
+        ssh = await boot(machine, machinery.identity, patience_s)
         if (await guest_exec.run_toolkit(ssh, "true")).exit_code != 0:
             raise VMError("The guest answers, but its toolkit does not work.", "cloche doctor")
-    except BaseException:
+    except BaseException as error:
+        if isinstance(error, GuestSilent):
+            log.warning("what the silent machine does: %s", await processors.doing(machine.qmp))
         await machine.stop(STOP_S)
         raise
     links = Links(machinery.spec, machinery.identity, ssh)

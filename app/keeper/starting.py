@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import logging
+from typing import TYPE_CHECKING, Final
 
 from app.keeper.engine import boot_guest, start_machine
 from app.records import Process
+from vm.errors import GuestSilent
 from vm.machine.jail_check import OPEN
 from vm.steps import reached
 
@@ -18,6 +20,21 @@ if TYPE_CHECKING:
     from app.keeper.tree import Tree
     from vm.machine.jail import Jail
     from vm.machine.machine import Machine
+
+
+log = logging.getLogger(__name__)
+
+FIRST_S: Final = 45.0
+"""Seconds after which a machine whose guest says nothing is given up for a second one.
+
+In thousands of emulated boots, which take 2 to 25 seconds as the host is busy, one stood still.
+"""
+
+BOOT_S: Final = 120.0
+"""Seconds that the second one has: it may have been the host, and nothing follows."""
+
+AGAIN: Final = "The machine was started twice, for nothing in the first one answered"
+"""Begins the notice of a session for as long as its second machine runs."""
 
 
 class Starter:
@@ -53,20 +70,37 @@ class Starter:
         jail = await self._jail()
         await self._prepare()
         await self._memory.granted()
+        try:
+            return await self._boot(jail, FIRST_S, agent=agent)
+        except GuestSilent as silent:
+            await self._begin_again(silent, agent=agent)
+        return await self._boot(jail, BOOT_S, agent=agent)
+
+    async def _boot(self, jail: Jail | None, patience_s: float, *, agent: bool) -> Engine:
         machinery = await self._workshop.machinery(jail, network=agent and self._network.on)
         reached("boot.machinery")
         machine = await self._qemu(machinery)
         if agent:
             self._network.start(machine.spec.network_socket)
-        engine = await boot_guest(machine, machinery)
+        engine = await boot_guest(machine, machinery, patience_s)
         reached("boot.guest")
         self._ledger.change(boot_ms=engine.boot_ms)
         return engine
 
+    async def _begin_again(self, silent: GuestSilent, *, agent: bool) -> None:
+        """Say what happened to the first machine, and prepare for a second."""
+        log.warning("%s Its console ends with:\n%s", silent.message, silent.console)
+        said = f"{AGAIN}. What it did: cloche logs {self._ledger.record.id}"
+        self._ledger.change(notices=(*self._ledger.state.notices, said))
+        if agent:
+            await self._network.stop()
+            await self._network.prepare()
+
     async def _jail(self) -> Jail | None:
         """Find QEMU's jail and say at every start when there is none. Raises NoJail."""
         choice = await self._workshop.jail()
-        others = tuple(text for text in self._ledger.state.notices if not text.startswith(OPEN))
+        old = (OPEN, AGAIN)
+        others = tuple(text for text in self._ledger.state.notices if not text.startswith(old))
         notices = (choice.notice, *others) if choice.notice else others
         self._ledger.change(jail="on" if choice.jail else "off", notices=notices)
         return choice.jail

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -205,23 +206,26 @@ def kill_pid(pid: int) -> None:
 
 
 def processes_about(root: Path) -> list[tuple[int, str]]:
-    """Return every process that names, uses or stands in a folder; never the one that asks."""
+    """Return every process that names, uses or stands in a folder; never the one that asks.
+
+    Another test's folder may begin with the same letters: `homes/6` is not `homes/64`.
+    """
     found: list[tuple[int, str]] = []
-    place = os.fsencode(root)
+    place = re.compile(re.escape(os.fsencode(root)) + rb"(?![^/\0,:=])")
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit() or int(entry.name) == os.getpid():
             continue
         with suppress(OSError):
             words = (entry / "cmdline").read_bytes()
-            if words and (place in words or _uses(entry, str(root))):
+            if words and (place.search(words) or _uses(entry, place)):
                 found.append((int(entry.name), words.replace(b"\0", b" ").decode()[:200]))
     return found
 
 
-def _uses(entry: Path, root: str) -> bool:
+def _uses(entry: Path, place: re.Pattern[bytes]) -> bool:
     links = [entry / "cwd", *(entry / "fd").iterdir()]
     for link in links:
         with suppress(OSError):
-            if os.readlink(link).startswith(root):
+            if place.match(os.fsencode(os.readlink(link))):
                 return True
     return False

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from app.egress.registries.asking import CACHE
 from app.paths import Paths
 from app.records import StateRecord, read_state
+from tests.e2e.diagnosis import report
 
 if TYPE_CHECKING:
     from vm.image.store import ImageSet
@@ -148,7 +149,10 @@ class World:
             time.sleep(0.01)
 
     def close(self) -> None:
+        """End all that is left; what is printed is shown where the test failed."""
         for session in self.json("ps")["sessions"]:
+            said = report(self.paths.session(session["id"]), self.keeper(session["id"]))
+            sys.stdout.write(f"{said}\n")
             answer = self.run("rm", "--force", session["id"], "--json")
             if answer.status == 0:
                 continue

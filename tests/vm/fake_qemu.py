@@ -16,11 +16,25 @@ VERSION = {"qemu": {"major": 7, "minor": 2, "micro": 0}, "package": ""}
 GREETING: dict[str, Any] = {"QMP": {"version": VERSION, "capabilities": []}}
 
 
-def qmp_path() -> str:
+REGISTERS = """CPU#0
+RAX=0000000000000000 RBX=0000000000000001
+RIP=ffffffff81c0de42 RFL=00000246 [---Z-P-] CPL=0 II=0 A20=1 SMM=0 HLT=1
+
+CPU#1
+RIP=00007f0000401000 RFL=00000202 [-------] CPL=3 II=0 A20=1 SMM=0 HLT=0
+"""
+
+
+def listener(name: str) -> socket.socket:
+    """Listen where QEMU was told to have the socket of this name."""
+    beginning = f"socket,id={name},path="
     for word in sys.argv:
-        if word.startswith("socket,id=qmp,path="):
-            return word.removeprefix("socket,id=qmp,path=").split(",")[0]
-    raise SystemExit("no QMP socket was asked for")
+        if word.startswith(beginning):
+            made = socket.socket(socket.AF_UNIX)
+            made.bind(word.removeprefix(beginning).split(",")[0])
+            made.listen(1)
+            return made
+    raise SystemExit(f"no socket {name} was asked for")
 
 
 def answer(mode: str, command: str) -> dict[str, Any] | None:
@@ -28,6 +42,10 @@ def answer(mode: str, command: str) -> dict[str, Any] | None:
         return None
     if command == "refused":
         return {"error": {"class": "GenericError", "desc": "it does not please me"}}
+    if command == "query-status" and mode == "mute":
+        return {"return": {"status": "running", "running": True}}
+    if command == "human-monitor-command":
+        return {"return": REGISTERS.replace("\n", "\r\n")}
     return {"return": {}}
 
 
@@ -70,11 +88,10 @@ def main() -> None:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
     if mode == "silent":
         time.sleep(60)  # longer than anybody waits for its monitor
-    listener = socket.socket(socket.AF_UNIX)
-    listener.bind(qmp_path())
-    listener.listen(1)
+    _mute = listener("control") if mode == "mute" else None  # a guest that never says a word
+    monitor = listener("qmp")
     while True:
-        client, _ = listener.accept()
+        client, _ = monitor.accept()
         serve(mode, client)
         client.close()
 

@@ -18,7 +18,7 @@ import secrets
 import socket
 from typing import TYPE_CHECKING
 
-from vm.errors import LinkLost
+from vm.errors import LinkLost, NoAnswer
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -49,7 +49,7 @@ def ended_line(token: str) -> bytes:
 async def open_link(path: Path, token: str, deadline_s: float) -> socket.socket:
     """Connect to a port and return a non-blocking socket whose next byte is the link's first.
 
-    Raises LinkLost when there is no answer in `deadline_s` seconds.
+    Raises NoAnswer when there is none in `deadline_s` seconds, LinkLost when the port is closed.
     """
     port = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     port.setblocking(False)
@@ -59,7 +59,7 @@ async def open_link(path: Path, token: str, deadline_s: float) -> socket.socket:
             await _greet(port, token)
     except TimeoutError as error:
         port.close()
-        raise LinkLost(
+        raise NoAnswer(
             f"The guest did not answer on {path.name} within {deadline_s:g} s."
         ) from error
     except OSError as error:

@@ -9,7 +9,7 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from vm.errors import BootFailed, CutOff, LinkLost, VMError
+from vm.errors import BootFailed, CutOff, GuestSilent, LinkLost, NoAnswer, VMError
 from vm.machine import console, launching, ssh
 from vm.machine.process import age_s, stands_still, start_time
 from vm.machine.qmp import QmpRefused
@@ -182,8 +182,8 @@ async def boot(
 ) -> asyncssh.SSHClientConnection:
     """Wait for the guest and return the first SSH connection to it.
 
-    Raises BootFailed (last lines of the console, a hint) when the guest does not answer in time or
-    QEMU ends; the machine, if it still runs, is the caller's to stop.
+    Raises GuestSilent (last lines of the console, a hint) when the guest does not answer in time,
+    BootFailed when it refuses or QEMU ends; the machine, if it still runs, is the caller's to stop.
     """
     login = asyncio.create_task(ssh.connect(machine.spec.control_socket, identity, deadline_s))
     ended = asyncio.create_task(machine.wait_exit())
@@ -195,8 +195,10 @@ async def boot(
     except LinkLost as error:
         # QEMU closes its sockets a moment before it is gone
         await asyncio.wait((ended,), timeout=0.5)
-        message = "The guest ended while it started." if ended.done() else error.message
-        raise _boot_failure(machine, message) from error
+        if ended.done():
+            raise _boot_failure(machine, "The guest ended while it started.") from error
+        kind = GuestSilent if isinstance(error, NoAnswer) else BootFailed
+        raise _boot_failure(machine, error.message, kind) from error
     except asyncio.CancelledError:
         login.add_done_callback(_hang_up)
         raise
@@ -212,8 +214,10 @@ def _hang_up(login: asyncio.Task[asyncssh.SSHClientConnection]) -> None:
         login.result().abort()
 
 
-def _boot_failure(machine: Machine, message: str) -> BootFailed:
-    return BootFailed(message, launching.where(machine.spec), machine.console_tail())
+def _boot_failure(
+    machine: Machine, message: str, kind: type[BootFailed] = BootFailed
+) -> BootFailed:
+    return kind(message, launching.where(machine.spec), machine.console_tail())
 
 
 def waiting(spec: MachineSpec) -> MachineSpec:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import asyncssh
 
-from vm.errors import LinkLost
+from vm.errors import LinkLost, NoAnswer
 from vm.machine.link import ended_line, open_link
 
 if TYPE_CHECKING:
@@ -46,13 +46,16 @@ MAX_PACKET = 32768
 async def connect(
     path: Path, identity: Identity, deadline_s: float, username: str = "cloche"
 ) -> asyncssh.SSHClientConnection:
-    """Open the control link at `path` and log in. Raises LinkLost; always ends in `deadline_s`."""
+    """Open the control link at `path` and log in. Always ends in `deadline_s`.
+
+    Raises NoAnswer where that was too short, and LinkLost where the guest refuses.
+    """
     try:
         async with asyncio.timeout(deadline_s):
             port = await open_link(path, identity.token, deadline_s)
             return await log_in(port, identity, deadline_s, username)
     except TimeoutError as error:
-        raise LinkLost(f"The guest's SSH did not answer within {deadline_s:g} s.") from error
+        raise NoAnswer(f"The guest's SSH did not answer within {deadline_s:g} s.") from error
 
 
 async def log_in(
