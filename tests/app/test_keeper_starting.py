@@ -94,7 +94,8 @@ async def test_a_machine_that_ends_is_not_started_again(tmp_path: Path) -> None:
     with pytest.raises(BootFailed) as caught:
         await parts.starter().start(agent=False)
     assert not isinstance(caught.value, GuestSilent)
-    assert parts.machines == parts.network == []
+    assert not parts.machines
+    assert not parts.network
 
 
 async def test_the_next_start_forgets_the_notice(tmp_path: Path) -> None:
