@@ -95,7 +95,12 @@ class Outer(OuterScreen):
         self.guest.typed.clear()
         await self.type(data)
         if wanted:
-            await self.guest.until(lambda: len(self.guest.typed) >= len(wanted), DEADLINE)
+            try:
+                await self.guest.until(lambda: len(self.guest.typed) >= len(wanted), DEADLINE)
+            except TimeoutError as error:
+                got = self.guest.typed
+                came = f"{len(got)} of {len(wanted)} bytes, the last ones {bytes(got[-20:])!r}"
+                raise AssertionError(came) from error
         await self.type(b"z")
         await self.guest.until(lambda: self.guest.typed.endswith(b"z"), DEADLINE)
         return bytes(self.guest.typed[:-1])

@@ -166,6 +166,25 @@ def test_a_pane_that_will_be_named_is_not_live_before_the_keeper_counted() -> No
         worker.wait(Up.STATE)
 
 
+@pytest.mark.parametrize("late", [False, True], ids=("named at once", "named after the replay"))
+def test_what_a_keeper_took_is_told_though_it_does_not_count(late: bool) -> None:
+    """A long paste waits for that word after each piece."""
+    with WorkerProcess() as worker:
+        keeper = worker.open(named=True)
+        if late:
+            keeper.live()
+            worker.wait(Up.STATE)
+        worker.send(Down.NAME, wire.NAME.pack(5, 0))
+        keeper.expect(stream.NAME)
+        if not late:
+            keeper.live()
+            worker.wait(Up.STATE)
+        worker.send(Down.KEY, key("x", "x"))
+        assert keeper.typed() == b"x"
+        while wire.exactly(wire.PASSED, worker.wait(Up.PASSED).payload) != (1,):
+            continue
+
+
 def test_an_inactive_view_never_resizes_the_guest() -> None:
     with WorkerProcess() as worker:
         keeper = worker.open(size=(100, 30), active=False)

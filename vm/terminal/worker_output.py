@@ -59,6 +59,8 @@ class PaneOutput(PaneInput):
         dropped.
         """
         super().name(client, taken)
+        # a keeper that has sent its replay without saying that it counts never answers
+        self.passage.awaited = self._replaying or self.passage.counted
         self._wish_first()
 
     def _wish_first(self) -> None:
