@@ -16,7 +16,7 @@ ASK_S: Final = 2.0
 """Seconds that each of the two questions may take; the machine is about to be ended anyway."""
 
 _FACTS: Final = re.compile(r"^CPU#\d+|\b(?:RIP|CPL|HLT)=\w+", re.MULTILINE)
-"""Of QEMU's dump of registers: which processor, where it is, its privilege, and whether it waits."""
+"""Of QEMU's dump of registers: which processor, where it is, its privilege, whether it waits."""
 
 
 async def doing(qmp: Qmp) -> str:
