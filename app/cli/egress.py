@@ -21,11 +21,11 @@ from app.records import read_session
 from app.wire_text import path_text
 from vm.egress.addresses import Own, literal
 from vm.egress.kinds import Request
-from vm.egress.ledger import target
 from vm.egress.names import INTERNAL, BadName, canonical
 from vm.egress.own import read_own
 from vm.egress.policy import decide
 from vm.egress.rules import BadRule, Effect, Rule, check_effective, parse_rule
+from vm.egress.totals import target
 
 if TYPE_CHECKING:
     import argparse

@@ -13,8 +13,9 @@ from app.client import fleet
 from app.errors import AppError
 from app.records import one_session
 from app.services.egress_feed import EgressFeed
-from app.services.egress_view import paired
-from vm.egress.ledger import NAME, read_entries, read_totals, target
+from vm.egress.ledger import NAME, read_entries, read_totals
+from vm.egress.lookups import paired
+from vm.egress.totals import target
 
 if TYPE_CHECKING:
     import argparse

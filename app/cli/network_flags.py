@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from app.egress.session import SessionEgress, started_with
-from vm.egress.ledger import target
+from vm.egress.totals import target
 
 if TYPE_CHECKING:
     import argparse

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from vm.egress.ledger import target
+from vm.egress.totals import target
 
 if TYPE_CHECKING:
     from vm.egress.kinds import Request, Verdict

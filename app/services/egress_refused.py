@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from app.services.egress_view import paired
 from vm.egress.ledger import NAME, older, read_entries
+from vm.egress.lookups import LookUps
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -36,22 +36,12 @@ def refused_in(folder: Path) -> tuple[Refused, ...]:
     return tuple(sorted(found, key=lambda one: -one.count))
 
 
-def _is_second(asked: dict[str, Entry], entry: Entry) -> bool:
-    """Tell whether a program asked for another type of a name's addresses; `asked` learns of it."""
-    if entry.kind != "query":
-        return False
-    before = asked.get(entry.host)
-    both = None if before is None or entry.count > 1 else paired(before, entry)
-    asked[entry.host] = both or entry
-    return both is not None
-
-
 def refused(entries: Iterable[Entry]) -> list[Refused]:
     """Count refusals by target and reason; both questions of one look-up are one."""
     found: dict[tuple[str, int | None, str], Refused] = {}
-    asked: dict[str, Entry] = {}
+    asked = LookUps()
     for entry in entries:
-        if entry.verdict != "deny" or _is_second(asked, entry):
+        if entry.verdict != "deny" or asked.again(entry):
             continue
         host = entry.host or entry.address
         one = found.setdefault(

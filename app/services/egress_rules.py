@@ -12,9 +12,9 @@ from app.egress.writing import write_choice
 from app.errors import AppError
 from app.services.egress_feed import EgressFeed
 from vm.egress.addresses import Own
-from vm.egress.ledger import target
 from vm.egress.questions import Choice, Question, choices
 from vm.egress.rules import BadRule, check_effective, is_literal, parse_rule
+from vm.egress.totals import target
 
 if TYPE_CHECKING:
     from app.egress.adding import Change

@@ -8,8 +8,10 @@ in steps, so that nobody waits for 100,000 rows.
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
+
+from vm.egress.lookups import paired
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -21,25 +23,6 @@ MAX_ROWS: Final = 100_000
 
 VERDICTS: Final = ("all", "deny", "allow", "ask", "drop")
 """What can be filtered by; `drop` is what was no connection at all (UDP, IPv6, ICMP)."""
-
-
-PAIR_S: Final = 5.0
-"""Seconds within which questions of several types about one name are one look-up of a program."""
-
-
-def paired(before: Entry, entry: Entry) -> Entry | None:
-    """Return both as one where a program looked one name up: it asks for A and AAAA at once.
-
-    None where the second is another look-up, was decided otherwise, or is none at all.
-    """
-    same = (before.kind, before.host, before.verdict, before.code, before.rule) == (
-        *("query", entry.host, entry.verdict, entry.code, entry.rule),
-    )
-    if entry.kind != "query" or not same or not 0 <= entry.at - before.at <= PAIR_S:
-        return None
-    if not entry.qtype or entry.qtype in before.qtype.split():
-        return None
-    return replace(before, qtype=f"{before.qtype} {entry.qtype}")
 
 
 @dataclass(slots=True, eq=False)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from app.wording import counted
 from snapshot.safe_text import safe_name
-from vm.egress.ledger import target
+from vm.egress.totals import target
 from widgets.log_table import Cell, Column
 
 if TYPE_CHECKING:

@@ -15,16 +15,15 @@ from vm.egress import ledger as module
 from vm.egress.kinds import Action, Entry, Request
 from vm.egress.ledger import (
     BURST,
-    MAX_REFUSED,
     Ledger,
-    Totals,
     older,
     parse,
     read_entries,
     read_totals,
-    target,
 )
 from vm.egress.local_end import http_refusal
+from vm.egress.lookups import MAX_NAMES, LookUps
+from vm.egress.totals import MAX_REFUSED, Totals, target
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -141,6 +140,46 @@ def test_refused_targets_are_counted_by_name_up_to_a_bound(tmp_path: Path) -> No
     assert log.totals.denied == MAX_REFUSED + 51
     assert len(log.totals.refused) == MAX_REFUSED
     assert log.totals.refused["h0.example:443"] == 2
+
+
+def asked(qtype: str, at: float, host: str = "x.example") -> Entry:
+    return Entry(at, "query", host, None, "deny", code="no-rule", qtype=qtype)
+
+
+@pytest.mark.parametrize(
+    ("entries", "denied"),
+    [
+        ([asked("A", 0.0), asked("AAAA", 0.1)], 1),
+        ([asked("AAAA", 0.0), asked("A", 0.1), asked("HTTPS", 0.2)], 1),
+        ([asked("A", 0.0), asked("A", 0.1)], 2),
+        ([asked("A", 0.0), asked("AAAA", 6.0)], 2),
+        ([asked("A", 0.0), asked("AAAA", 0.1, "y.example")], 2),
+        ([asked("A", 0.0), asked("A", 0.0, "y.example"), asked("AAAA", 0.1)], 2),
+        ([asked("A", 0.0), replace(asked("AAAA", 0.1), code="dns-rebinding")], 2),
+        ([asked("A", 0.0), asked("AAAA", 0.1), asked("A", 0.2), asked("AAAA", 0.3)], 2),
+    ],
+)
+def test_both_questions_of_one_look_up_are_one_refusal(
+    tmp_path: Path, entries: list[Entry], denied: int
+) -> None:
+    path = tmp_path / "egress.jsonl"
+    log = Ledger(path)
+    for entry in entries:
+        log(entry)
+    assert (log.totals.queries, log.totals.denied) == (len(entries), denied)
+    assert sum(log.totals.refused.values()) == denied
+    log.close()
+    assert read_totals(path) == log.totals
+
+
+def test_names_that_were_asked_for_are_remembered_up_to_a_bound() -> None:
+    names = LookUps()
+    first = asked("A", 0.0)
+    assert not names.again(first)
+    for number in range(MAX_NAMES):
+        assert not names.again(asked("A", 0.0, f"{number}.example"))
+    assert not names.again(asked("AAAA", 0.1)), "it was forgotten"
+    assert names.again(asked("AAAA", 0.1, f"{MAX_NAMES - 1}.example"))
 
 
 def test_an_allowed_host_that_cannot_be_reached_is_neither_let_through_nor_denied(

@@ -10,13 +10,15 @@ Names come from the guest: they are written as visible ASCII.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from vm.egress.kinds import Entry
+from vm.egress.lookups import LookUps
 from vm.egress.names import MAX_NAME, printable
+from vm.egress.totals import Totals
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,54 +40,6 @@ RATE: Final = 200.0
 BURST: Final = 2000.0
 """Lines that may come at once."""
 
-MAX_REFUSED: Final = 100
-"""How many different refused targets are counted by name."""
-
-
-@dataclass(slots=True)
-class Totals:
-    """What happened in all of a session's life."""
-
-    entries: int = 0
-    queries: int = 0
-    allowed: int = 0
-    """Connections that were let through and made."""
-    denied: int = 0
-    """Connections and names that were refused, by a rule, by an answer or for want of one."""
-    dropped: int = 0
-    """Frames of other kinds (UDP, IPv6, ICMP)."""
-    up: int = 0
-    down: int = 0
-    unwritten: int = 0
-    """Entries that were counted only: too many a second, or no room on the disk."""
-    refused: dict[str, int] = field(default_factory=dict[str, int])
-    """How often each target was refused, as `host:port` (names alone where DNS refused them)."""
-
-    def add(self, entry: Entry) -> None:
-        """Count one entry, which may stand for several."""
-        count = max(1, entry.count)
-        self.entries += count
-        if entry.kind == "query":
-            self.queries += count
-            self._deny(entry, entry.host, count)
-        elif entry.kind == "open":
-            self.allowed += count * (entry.verdict == "allow" and not entry.failed)
-            self._deny(entry, target(entry.host, entry.port), count)
-        elif entry.kind == "close":
-            self.up += entry.up
-            self.down += entry.down
-        elif entry.kind == "request":
-            self._deny(entry, entry.host, count)
-        else:
-            self.dropped += count
-
-    def _deny(self, entry: Entry, name: str, count: int) -> None:
-        if entry.verdict != "deny":
-            return
-        self.denied += count
-        if name in self.refused or len(self.refused) < MAX_REFUSED:
-            self.refused[name] = self.refused.get(name, 0) + count
-
 
 class Ledger:
     """Appends to one session's log; it never raises because of a full disk and never waits."""
@@ -94,7 +48,8 @@ class Ledger:
         """Open the log, or go on with the one that is there. Raises OSError."""
         self._path = path
         self._half = cap // 2
-        self.totals, self._size = _recount(path)
+        self._asked = LookUps()
+        self.totals, self._size = _recount(path, self._asked)
         self._tokens = BURST
         self._at = 0.0
         self._skipped = 0
@@ -112,7 +67,8 @@ class Ledger:
         else:
             self._skipped += 1
             self.totals.unwritten += 1
-        self.totals.add(entry)  # last: the totals that begin a new file are those before the entry
+        # last: the totals that begin a new file are those before the entry
+        self.totals.add(entry, again=self._asked.again(entry))
 
     def close(self) -> None:
         """Close the file; what was skipped last is noted."""
@@ -177,15 +133,9 @@ def older(path: Path) -> Path:
     return path.with_name(f"{path.name}.1")
 
 
-def target(host: str, port: int | None) -> str:
-    """Return a host and port as one text."""
-    shown = f"[{host}]" if ":" in host else host
-    return shown if port is None else f"{shown}:{port}"
-
-
 def read_totals(path: Path) -> Totals:
     """Return the counts of a log; all zero where there is none."""
-    return _recount(path)[0]
+    return _recount(path, LookUps())[0]
 
 
 def read_entries(path: Path) -> Iterator[Entry]:
@@ -225,14 +175,14 @@ def _text(name: str, value: str) -> str:
     return " ".join(printable(word, MAX_NAME) for word in value[:MAX_TEXT].split(" "))
 
 
-def _recount(path: Path) -> tuple[Totals, int]:
+def _recount(path: Path, asked: LookUps) -> tuple[Totals, int]:
     """Return the counts and the size of the file that goes on."""
     totals, size = Totals(), 0
     for line in _lines(path):
         size += len(line) + 1
         entry = parse(line)
         if entry is not None:
-            totals.add(entry)
+            totals.add(entry, again=asked.again(entry))
             continue
         note = _note(line)
         if note is not None and note.totals is not None:
