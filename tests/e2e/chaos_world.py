@@ -12,6 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from app.client.fleet import list_sessions
 from app.errors import EXIT_MISSING
 from app.processes import start_time
 from app.records import QEMU_LOG
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 SETTLE_S = 120.0
 ACTIVE = ("starting", "running", "paused", "stopping")
 OVER = ("stopped", "failed", "lost")
-CONFIG = "defaults: {memory: 512, vcpus: 1, scratch: 2}\n"
+MACHINES = "defaults: {memory: 512, vcpus: 1, scratch: 2}\n"
 
 
 class Chaos:
@@ -39,9 +40,7 @@ class Chaos:
         self.world.environment["CLOCHE_STEPS"] = str(socket)
         self.world.environment["TMPDIR"] = str(root / "tmp")
         (root / "tmp").mkdir()
-        config = root / "w" / "config" / "cloche"
-        config.mkdir(parents=True, mode=0o700)
-        (config / "config.yaml").write_text(CONFIG)
+        self.world.configure("", MACHINES)
         self.workspace = root / "project"
         (self.workspace / "src").mkdir(parents=True)
         (self.workspace / "old.txt").write_text("old\n")
@@ -99,8 +98,8 @@ class Chaos:
         return machine_processes(self.world.paths.session(self.session) / QEMU_LOG)
 
     def find_session(self) -> None:
-        """Learn the id of the one session, when there is one by now."""
-        found = [info["id"] for info in self.listed()]
+        """Learn the id of the one session, when there is one by now, without a command's start."""
+        found = [info.id for info in list_sessions(self.world.paths)]
         assert len(found) <= 1
         self.session = found[0] if found else ""
 

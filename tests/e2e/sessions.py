@@ -27,6 +27,10 @@ COMMAND_S = 240
 """Longest that one command may take: a cold boot on a host that is busy with other builds."""
 
 
+SMALL = "defaults: {memory: 1024, vcpus: 1}\n"
+"""What a test's machines get: emulated ones of the usual size take half as much again to boot."""
+
+
 @dataclass(frozen=True)
 class Answer:
     status: int
@@ -78,6 +82,12 @@ class World:
             cache,
             runtime / "cloche",
         )
+        self.paths.config.mkdir(parents=True, mode=0o700)
+        self.configure("")
+
+    def configure(self, text: str, machines: str = SMALL) -> None:
+        """Write the user's configuration; with its own `defaults:` say no `machines`."""
+        (self.paths.config / "config.yaml").write_text(machines + text)
 
     @staticmethod
     def words(*arguments: str) -> list[str]:

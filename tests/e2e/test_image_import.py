@@ -130,8 +130,7 @@ agents:
 
 
 def test_an_agents_own_image_is_made_by_its_line_of_shell(own: World, tmp_path: Path) -> None:
-    own.paths.config.mkdir(parents=True)
-    (own.paths.config / "config.yaml").write_text(AGENT)
+    own.configure(AGENT)
     work = tmp_path / "project"
     work.mkdir()
     lacking = own.run("run", "mine", "--detach", cwd=work)

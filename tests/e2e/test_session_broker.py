@@ -52,8 +52,8 @@ agents:
   worker:
     command: [sh, -c, "while :; do sleep 1; done"]
     services: {lab: required, github: optional}
-defaults: {memory: 768, scratch: 2}
 """
+MACHINES = "defaults: {memory: 768, vcpus: 1, scratch: 2}\n"
 PIECE, OVERLAP = 64 << 20, 256
 ASK = 'curl -sS -m 60 -H "Authorization: Bearer $LAB_KEY" "$LAB_URL/v1/a?x=1"'
 CHAT = 'curl -sS -m 120 -H "Authorization: Bearer $LAB_KEY" -d "{}" "$LAB_URL/v1/chat"'
@@ -79,8 +79,7 @@ class Outside:
         self.world = World(root / "w", store_of(image))
         self.world.prefix = ("nsenter", f"--target={self._holder.pid}", "--net", "--mount", "--")
         self.world.environment |= {"LAB_KEY": CANARY, "SSL_CERT_FILE": str(self.cert)}
-        self.world.paths.config.mkdir(parents=True)
-        (self.world.paths.config / "config.yaml").write_text(CONFIG)
+        self.world.configure(CONFIG, MACHINES)
         self.work = root / "work"
         self.work.mkdir()
 

@@ -65,6 +65,7 @@ def by_path(changes: dict[str, Any]) -> dict[str, dict[str, Any]]:
 def test_run_look_merge_a_part_and_take_it_back(
     world: World, workspace: Path, tmp_path: Path
 ) -> None:
+    world.configure("", machines="")  # a machine of the usual size
     before = tree(workspace)
     wanted = tree(what_the_demo_makes_of(workspace, tmp_path / "oracle"))
 

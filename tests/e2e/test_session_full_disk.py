@@ -10,6 +10,7 @@ import pytest
 
 from tests.doubles.small_disk import SmallDisk, small_disk
 from tests.e2e.sessions import World, store_of
+from tests.sampling import sampled
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.vm
 
 LARGE = 2 << 30
-SIZE = 40_000_000
+SIZE = sampled(40_000_000, 16_000_000)
 SEED = 7
 MAKE = f"import random, sys; sys.stdout.buffer.write(random.Random({SEED}).randbytes({SIZE}))"
 WRITE = f"(python3 -c '{MAKE}' > {{0}}; sync; echo > {{0}}.done) > /dev/null 2>&1 &"

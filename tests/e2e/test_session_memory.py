@@ -13,14 +13,13 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.vm
 
-CONFIG = "defaults: {memory: 384, vcpus: 1}\nmachine: {pool: 600}\n"
+MACHINES = "defaults: {memory: 384, vcpus: 1}\n"
 
 
 def test_a_start_waits_for_memory_and_goes_on_when_there_is_some(
     world: World, tmp_path: Path
 ) -> None:
-    world.paths.config.mkdir(parents=True)
-    (world.paths.config / "config.yaml").write_text(CONFIG)
+    world.configure("machine: {pool: 600}\n", MACHINES)
     project = tmp_path / "project"
     project.mkdir()
     run = ("run", "shell", "--detach", "--workspace", str(project))

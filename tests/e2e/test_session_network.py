@@ -140,10 +140,8 @@ def lab(tmp_path_factory: pytest.TempPathFactory, guest_image: ImageSet) -> Iter
             world.environment["CLOCHE_JAIL"] = "off"
         workspace = folder / "project"
         workspace.mkdir()
-        config = world.paths.config
-        config.mkdir(parents=True)
-        (config / "rules.yaml").write_text("always: {deny: [denied.example]}\n")
-        (config / "config.yaml").write_text("egress: {wait: 15}\n")
+        (world.paths.config / "rules.yaml").write_text("always: {deny: [denied.example]}\n")
+        world.configure("egress: {wait: 15}\n")
         try:
             started = world.json(
                 "run", "shell", "--detach", "--workspace", str(workspace),

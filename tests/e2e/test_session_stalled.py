@@ -19,8 +19,7 @@ CONFIG = "agents:\n  mine:\n    command: [bash, -l]\n    stalled_s: 15\n"
 def test_a_command_that_stands_still_is_told_and_its_end(world: World, tmp_path: Path) -> None:
     workspace = tmp_path / "project"
     workspace.mkdir()
-    world.paths.config.mkdir(parents=True)
-    (world.paths.config / "config.yaml").write_text(CONFIG)
+    world.configure(CONFIG)
     session = world.json("run", "mine", "--detach", "--workspace", str(workspace))["session"]
     world.wait_for(session, "agent_state", "idle")
 
