@@ -59,8 +59,11 @@ async def listed(world: World, session: str, name: bytes) -> None:
     socket = world.paths.machine_sockets(session) / "port-bulk.sock"
     bulk = await BulkClient.connect(socket, token, 60.0)
     async with asyncio.timeout(120):
-        while name not in [e.path for e in (await bulk.list_upper("workspace", 99, 9999)).entries]:
-            continue  # each look is a round trip to the guest
+        while True:
+            found = await bulk.list_upper("workspace", 99, 9999)
+            if name in [entry.path for entry in found.entries]:
+                break
+            await asyncio.sleep(LOOK_S)
     await bulk.close()
 
 

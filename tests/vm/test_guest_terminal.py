@@ -164,6 +164,38 @@ def test_without_a_host_it_waits_for_nobody(guest: Guest) -> None:
     assert attach(guest).begun >= 5_000_000 - RING
 
 
+LINES = 600
+SLOW = f"import time; [(print(i, flush=True), time.sleep(0.0003)) for i in range({LINES})]"
+
+
+def test_lines_that_come_one_after_another_are_handed_over_together(guest: Guest) -> None:
+    """Each alone would cost a switch, a frame and a packet: most of an emulated processor."""
+    program = shlex.join(["python3", "-c", SLOW])
+    assert start(guest, f"until [ -e go ]; do sleep 0.01; done; exec {program}") == 0
+    host = attach(guest)
+    (guest.folder / "go").touch()
+    frames = 0
+    while host.status is None:
+        host.hear()
+        frames += 1
+    assert host.output.split() == [b"%d" % number for number in range(LINES)]
+    assert frames < LINES / 3
+
+
+def test_an_echo_does_not_wait_for_more(guest: Guest) -> None:
+    assert start(guest, "echo ready; exec cat") == 0
+    host = attach(guest)
+    host.until(b"ready")
+    took = []
+    for number in range(30):
+        time.sleep(0.01)  # a silence: what follows it comes at once
+        begin = time.monotonic()
+        host.say(b"I", b"%c" % (97 + number % 26))
+        host.until(b"ready\r\n" + bytes(97 + at % 26 for at in range(number + 1)))
+        took.append(time.monotonic() - begin)
+    assert min(took) < 0.004, "REST_MS"
+
+
 def test_the_size_follows_and_one_host_has_it(guest: Guest) -> None:
     script = "trap 'stty size' WINCH; echo ready; while :; do sleep 0.05; done"
     assert start(guest, script) == 0

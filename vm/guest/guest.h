@@ -99,7 +99,7 @@ enum { VISIT_START = 'S', VISIT_ATTACH = 'A', VISIT_LEN = 25, TERMINAL_FDS = 6 }
 void terminal_listen(const char *path);
 void terminal_forget(void);
 void terminal_reaped(pid_t pid, int status);
-void terminal_wishes(struct pollfd *p);
+int terminal_wishes(struct pollfd *p);
 void terminal_turn(const struct pollfd *p);
 
 /* net.c */

@@ -155,8 +155,8 @@ static void one_turn(struct link *l, struct pollfd *p) {
     p[1].fd = l->live && !quiet && !pending ? -1 : ssh.fd;
     p[1].events = (short)((pending ? POLLOUT : 0) | (l->live && quiet ? POLLIN : 0));
     p[0].revents = p[1].revents = 0;
-    terminal_wishes(p + 3);
-    poll(p, 3 + TERMINAL_FDS, l->away ? AWAY_MS : full ? 1000 : -1);
+    int wait = l->away ? AWAY_MS : full ? 1000 : -1, rest = terminal_wishes(p + 3);
+    poll(p, 3 + TERMINAL_FDS, rest < 0 || (wait >= 0 && wait < rest) ? wait : rest);
     if (l->away || (!full && p[0].revents & ~POLLOUT)) from_host(l);
     to_sshd();
     if (full && (now_ms() - ssh.taken_at > STUCK_MS || p[0].revents & POLLHUP)) break_off(l);

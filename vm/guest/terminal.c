@@ -22,11 +22,14 @@
 #define TYPED_MAX (64 * 1024) /* a host sends less than this ahead; one that sends more is let go */
 #define HEAD 5
 #define GULPS 8 /* reads of one turn: a terminal gives 4 KiB at most, and others wait */
+#define REST_MS 4
+#define ENOUGH (16 * 1024) /* so much at once is worth a turn of its own, however soon it comes */
 
 static struct {
     int listener, visitor;
     int master;        /* -1 without a terminal */
     bool hung, gone;   /* nobody has its other end open; the program was reaped */
+    int64_t rests;     /* until when what it prints may gather */
     pid_t pid;
     uint64_t run;      /* the name that the host gave it, 0: there was none yet */
     uint32_t status;
@@ -86,6 +89,12 @@ static size_t room(void) {
     return behind < BEHIND ? BEHIND - (size_t)behind : 0;
 }
 
+/* A terminal gives a line at a time, and each costs a switch to us, a frame and a packet. So after a
+ * little was read, what follows has a moment to gather; the first after a silence, an echo, has not. */
+static void rest(size_t taken) {
+    if (taken) term.rests = taken < ENOUGH ? now_ms() + REST_MS : 0;
+}
+
 static void over(void) {
     close_one(&term.master);
     term.typed_n = 0;
@@ -95,18 +104,19 @@ static void over(void) {
  * is there to be read, so the first time that nothing is there the terminal is over; a child that
  * prints on is heard for another ring, no longer. */
 static void from_program(void) {
+    uint64_t before = term.end;
     for (int i = 0; i < GULPS || term.gone; i++) {
         size_t at = term.end % RING, n = room();
-        if (!n) return;
-        ssize_t got = read(term.master, ring + at, n < RING - at ? n : RING - at);
-        if (got <= 0) {
+        ssize_t got = n ? read(term.master, ring + at, n < RING - at ? n : RING - at) : 0;
+        if (n && got <= 0) {
             term.hung = got == 0 || errno == EIO;
             if (term.gone) over();
-            return;
         }
+        if (got <= 0) break;
         term.end += (uint64_t)got;
         if (term.gone && (term.after += (uint64_t)got) > RING) over();
     }
+    rest((size_t)(term.end - before));
 }
 
 static void to_program(void) {
@@ -230,6 +240,7 @@ static int begin_run(const struct visit *v) {
     term.pid = v->pid;
     term.hung = term.gone = false;
     term.end = term.after = term.typed_n = term.status = 0;
+    term.rests = 0;
     term.master = v->fd[0];
     return 0;
 }
@@ -300,10 +311,11 @@ static void let_in(void) {
 
 /* -- turns -------------------------------------------------------------------------------- */
 
-/* Says what to wait for. A descriptor that has nothing to do is left out: its hang-up, which poll
- * always reports, would wake us for ever. */
-void terminal_wishes(struct pollfd *p) {
-    bool reads = room(), writes = term.typed_n, says = host_has_something();
+/* Says what to wait for, and for how many ms at most, -1 for ever. A descriptor that has nothing to
+ * do is left out: its hang-up, which poll always reports, would wake us for ever. */
+int terminal_wishes(struct pollfd *p) {
+    int64_t left = room() ? term.rests - now_ms() : 0;
+    bool reads = room() && left <= 0, writes = term.typed_n, says = host_has_something();
     p[0] = (struct pollfd){.fd = term.listener, .events = POLLIN};
     p[1] = (struct pollfd){.fd = term.visitor, .events = POLLIN};
     p[2] = (struct pollfd){.fd = reads || writes ? term.master : -1};
@@ -311,12 +323,13 @@ void terminal_wishes(struct pollfd *p) {
     p[3] = (struct pollfd){.fd = host.in, .events = POLLIN};
     p[4] = (struct pollfd){.fd = says ? host.out : -1, .events = POLLOUT};
     p[5] = (struct pollfd){.fd = host.owner, .events = POLLIN};
+    return left > 0 ? (int)left : -1;
 }
 
 void terminal_turn(const struct pollfd *p) {
     if (p[5].revents) detach(); /* its link ended, or the keeper let go */
     if (attached() && p[3].revents) from_host();
-    if (p[2].revents || term.gone) from_program();
+    if (p[2].revents & ~POLLOUT || term.gone) from_program();
     if (p[2].revents & ~POLLIN) to_program();
     if (p[1].revents) hear_visitor();
     if (p[0].revents) let_in();
