@@ -41,7 +41,7 @@ def _lines(folder: Path, keeper: int) -> Iterator[str]:
 
 def _threads(pid: int) -> str:
     """Return name, state and CPU ticks of every thread: who works, who waits, who stands still."""
-    found = []
+    found: list[str] = []
     for task in sorted(Path(f"/proc/{pid}/task").glob("*")):
         try:
             name, fields = (task / "comm").read_text().strip(), (task / "stat").read_text()

@@ -186,7 +186,7 @@ def test_an_echo_does_not_wait_for_more(guest: Guest) -> None:
     assert start(guest, "echo ready; exec cat") == 0
     host = attach(guest)
     host.until(b"ready")
-    took = []
+    took: list[float] = []
     for number in range(30):
         time.sleep(0.01)  # a silence: what follows it comes at once
         begin = time.monotonic()

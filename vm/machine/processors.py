@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 from vm.errors import LinkLost
 from vm.machine.qmp import QmpRefused
@@ -30,5 +30,6 @@ async def doing(qmp: Qmp) -> str:
         registers = await qmp.execute("human-monitor-command", words, timeout_s=ASK_S)
     except (LinkLost, QmpRefused) as error:
         return error.message
-    shown = status.get("status") if isinstance(status, dict) else status
-    return printable(" ".join([f"{shown}:", *_FACTS.findall(str(registers))]))
+    found: list[str] = _FACTS.findall(str(registers))
+    facts = cast("dict[str, object]", status) if isinstance(status, dict) else {}
+    return printable(" ".join([f"{facts.get('status')}:", *found]))
