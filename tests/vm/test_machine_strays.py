@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
+import signal
 import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
 
-from vm.machine.process import start_time
+from vm.machine import jail_start
+from vm.machine.process import Process, spawn, start_time
+from vm.machine.signals import end_strays
 from vm.machine.strays import inmost, machine_processes
 
 if TYPE_CHECKING:
@@ -73,3 +77,33 @@ def test_who_only_reads_the_log_or_is_another_program_is_no_machine(
         for process in others:
             process.kill()
             process.wait(30)
+
+
+async def test_what_a_start_that_came_to_nothing_left_is_ended(
+    tmp_path: Path, running: subprocess.Popen[bytes]
+) -> None:
+    await end_strays(tmp_path / "qemu.log")
+    assert machine_processes(tmp_path / "qemu.log") == ()
+    assert running.wait(30) is not None
+    await end_strays(tmp_path / "qemu.log")
+
+
+async def test_a_guard_that_dies_early_leaves_nobody(tmp_path: Path) -> None:
+    """As bubblewrap killed between its two processes: the second waits for a word of the first."""
+    guard_program, log = tmp_path / "bwrap", tmp_path / "qemu.log"
+    shutil.copy(shutil.which("dash") or "/bin/sh", guard_program)
+    os.mkfifo(tmp_path / "never")
+    inner = f"read x < {tmp_path / 'never'}"
+    words = [str(guard_program), "-c", f"{guard_program} -c '{inner}; :' & wait; :"]
+    listening, saying = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+    guard = Process(spawn(words, log))
+    os.close(saying)
+    async with asyncio.timeout(30):
+        while len(machine_processes(log)) < 2:
+            await guard.ends_within(0.01)
+    os.kill(guard.pid, signal.SIGKILL)
+    await guard.wait()
+    assert len(machine_processes(log)) == 1
+    with pytest.raises(ProcessLookupError, match="started nothing"):
+        await jail_start.inmate(guard, listening, log)
+    assert machine_processes(log) == ()

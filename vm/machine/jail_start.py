@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from vm.errors import HostLacks
 from vm.machine import argv, jail, jail_check, rlimits
 from vm.machine.process import Process, parent, spawn
+from vm.machine.signals import end_strays
 from vm.steps import reached
 
 if TYPE_CHECKING:
@@ -43,8 +44,8 @@ async def start(spec: MachineSpec, program: str, place: jail.Jail) -> Process:
         own = hand_over(own, tenant, spec.console.parent)
     limiter = jail.File(Path(rlimits.find()), Path(rlimits.find()))
     bounds = rlimits.words(str(limiter.target), spec.resources, alone=True)
-    inmate = [*bounds, held[0].target.as_posix(), *argv.build(jail.inside(spec))[1:]]
-    words = jail.command(place, inmate, [*held, limiter, *own], links=links, tenant=tenant)
+    inside = [*bounds, held[0].target.as_posix(), *argv.build(jail.inside(spec))[1:]]
+    words = jail.command(place, inside, [*held, limiter, *own], links=links, tenant=tenant)
     listening, saying = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
     try:
         guard = Process(spawn(words, spec.log, {jail.INFO: saying}))
@@ -54,10 +55,14 @@ async def start(spec: MachineSpec, program: str, place: jail.Jail) -> Process:
     finally:
         os.close(saying)
     reached("boot.jailed")
-    return await _inmate(guard, listening)
+    return await inmate(guard, listening, spec.log)
 
 
-async def _inmate(guard: Process, listening: int) -> Process:
+async def inmate(guard: Process, listening: int, log: Path) -> Process:
+    """Return the process that `guard`, bubblewrap, says on the pipe `listening` that it started.
+
+    Raises ProcessLookupError when there is none; then nothing that writes to `log` is left either.
+    """
     try:
         pid = await _child(listening)
         process = Process(pid, guard)
@@ -69,6 +74,7 @@ async def _inmate(guard: Process, listening: int) -> Process:
             os.killpg(guard.pid, signal.SIGKILL)
         await guard.ends_within(1.0)
         guard.close()
+        await end_strays(log)
         raise
     finally:
         os.close(listening)

@@ -5,12 +5,19 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+from typing import TYPE_CHECKING
 
 from vm.errors import NotStopped, VMError
 from vm.machine.process import Process, start_time
+from vm.machine.strays import machine_processes
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 TERM_PATIENCE_S = 3.0
 KILL_PATIENCE_S = 5.0
+STRAY_ROUNDS = 5
+"""How often strays are looked for: one that is just starting another is seen in the next round."""
 
 
 class MachineGone(VMError):
@@ -56,6 +63,24 @@ async def end_process(pid: int, started: int) -> None:
         await end(process)
     finally:
         process.close()
+
+
+async def end_strays(log: Path) -> None:
+    """End what is left of a start that came to nothing, by SIGKILL.
+
+    Of its processes one may have died before it could end the other: bubblewrap's second one waits
+    for ever for a first one that was killed, and as process 1 of its namespace it obeys no less.
+    """
+    for _ in range(STRAY_ROUNDS):
+        found = machine_processes(log)
+        if not found:
+            return
+        for stray in found:
+            with contextlib.suppress(MachineGone):
+                process = hold(stray.pid, stray.start_time)
+                process.signal(signal.SIGKILL)
+                await process.ends_within(KILL_PATIENCE_S)
+                process.close()
 
 
 async def end(process: Process) -> None:
