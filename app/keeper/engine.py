@@ -22,6 +22,8 @@ from vm.machine.signals import MachineGone
 if TYPE_CHECKING:
     from pathlib import Path
 
+    import asyncssh
+
     from app.keeper.boot import Machinery, Workshop
 
 log = logging.getLogger(__name__)
@@ -106,17 +108,26 @@ async def boot_guest(machine: Machine, machinery: Machinery, patience_s: float) 
     """
     began = time.monotonic()
     try:
-        ssh = await boot(machine, machinery.identity, patience_s)
+        ssh = await _first_answer(machine, machinery, patience_s)
         if (await guest_exec.run_toolkit(ssh, "true")).exit_code != 0:
             raise VMError("The guest answers, but its toolkit does not work.", "cloche doctor")
-    except BaseException as error:
-        if isinstance(error, GuestSilent):
-            log.warning("what the silent machine does: %s", await processors.doing(machine.qmp))
+    except BaseException:
         await machine.stop(STOP_S)
         raise
     links = Links(machinery.spec, machinery.identity, ssh)
     took = round((time.monotonic() - began) * 1000)
     return Engine(machine, links, machinery.spec.accelerator, took, machinery.notice)
+
+
+async def _first_answer(
+    machine: Machine, machinery: Machinery, patience_s: float
+) -> asyncssh.SSHClientConnection:
+    """Return the first connection to the guest; of a silent one, note what it does."""
+    try:
+        return await boot(machine, machinery.identity, patience_s)
+    except GuestSilent:
+        log.warning("what the silent machine does: %s", await processors.doing(machine.qmp))
+        raise
 
 
 async def adopt(workshop: Workshop, process: Process, accelerator: str) -> Engine | None:

@@ -77,10 +77,15 @@ async def end_strays(log: Path) -> None:
             return
         for stray in found:
             with contextlib.suppress(MachineGone):
-                process = hold(stray.pid, stray.start_time)
-                process.signal(signal.SIGKILL)
-                await process.ends_within(KILL_PATIENCE_S)
-                process.close()
+                await _kill(hold(stray.pid, stray.start_time))
+
+
+async def _kill(process: Process) -> None:
+    try:
+        process.signal(signal.SIGKILL)
+        await process.ends_within(KILL_PATIENCE_S)
+    finally:
+        process.close()
 
 
 async def end(process: Process) -> None:
