@@ -82,9 +82,12 @@ class Keeper:
         """The terminal of the running agent."""
         return self.shift.agent if self.shift is not None else None
 
-    @property
-    def world_env(self) -> dict[str, str]:
-        """The variables of every program in the guest: of image, network and broker."""
+    async def world_env(self) -> dict[str, str]:
+        """Return the variables of every program in the guest: of image, network and broker.
+
+        Raises AppError `not-running`.
+        """
+        await self._running().served()
         return {**self.record.world_env, **self.network.broker.env}
 
     def typed(self) -> None:

@@ -116,7 +116,7 @@ class KeeperService:
 
     async def _exec(self, params: msgspec.Raw) -> object:
         asked = parse(params, _Exec)
-        env = ENVIRONMENT | self._keeper.world_env
+        env = ENVIRONMENT | await self._keeper.world_env()
         command = guest_exec.Command(tuple(asked.argv), root=asked.root, cwd=asked.cwd, env=env)
         ssh, shells = await self._keeper.links().shells()
         done = await guest_exec.run(
@@ -213,7 +213,7 @@ class KeeperService:
     ) -> GuestProgram:
         """Start a program in the agent's world with open streams. Raises LinkLost."""
         ssh, shells = await self._keeper.links().shells()
-        place = Place(place.cwd, {**self._keeper.world_env, **place.env})
+        place = Place(place.cwd, {**await self._keeper.world_env(), **place.env})
         return await guest_program.start(
             ssh,
             argv,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import time
 from typing import TYPE_CHECKING, Final
@@ -44,6 +45,9 @@ QUIET_STATES: Final = ("working", "idle", "waiting", "stalled")
 LAST_PASS_S: Final = 150.0
 """Longest last mirror pass of a stop, in seconds: gigabytes under emulation take a minute."""
 
+SERVED_S: Final = 30.0
+"""Longest that a program's start waits for a network that is taken up, in seconds."""
+
 ONLY_ON_DISK: Final = "The last changes are only on the session's disk:"
 
 
@@ -60,11 +64,12 @@ class Shift:
         network: GuestNetwork | None = None,
     ) -> None:
         self.engine = engine
-        self._services = network.broker.env if network is not None else None
         self._ledger = ledger
         self._tree = tree
         self._pane = pane
         self._network = network
+        self._served = asyncio.Event()
+        self._served.set()
         self.room = Room(ledger, engine.machine)
         self.pulse = Pulse(ledger, engine.machine, self.room)
         self.clock = GuestClock(engine.links, engine.machine, lambda: self.still)
@@ -79,7 +84,8 @@ class Shift:
 
     def _new_agent(self) -> AgentTerminal:
         links, record = self.engine.links, self._ledger.record
-        agent = AgentTerminal(record, self._terminal, links, self._services)
+        services = self._network.broker.env if self._network is not None else None
+        agent = AgentTerminal(record, self._terminal, links, services)
         agent.server = self._pane
         return agent
 
@@ -120,6 +126,7 @@ class Shift:
 
     def go(self, *, adopted: bool = False) -> None:
         """Begin to carry and to mirror; with `adopted` find out first where things stand."""
+        self._served.clear()
         jobs = (
             self.room.watch(),
             self.pulse.watch(),
@@ -146,8 +153,21 @@ class Shift:
 
     async def _serve_network(self) -> None:
         """Serve the card of a machine whose network an earlier keeper served."""
-        if self._network is not None:
-            await self._network.take_up(self.engine.machine.spec.network_socket)
+        try:
+            if self._network is not None:
+                await self._network.take_up(self.engine.machine.spec.network_socket)
+        finally:
+            self._served.set()
+
+    async def served(self) -> None:
+        """Return when network and broker serve the machine, after SERVED_S in any case.
+
+        A program that starts before that in an adopted machine is not given the addresses of its
+        services.
+        """
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(SERVED_S):
+                await self._served.wait()
 
     async def take(self, *, freeze: bool = False) -> bool:
         """Do one mirror pass and tell about a new generation."""

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from app.keeper.engine import Engine
+    from app.keeper.network import GuestNetwork
     from app.keeper.pane import PaneServer
 
 HERE = Process(os.getpid(), start_time(os.getpid()))
@@ -58,7 +59,8 @@ class Bench:
         self.terminal.append(b"\x1b[?1049hof the first run")
         self.keeper = Keeper(paths, folder, self.terminal)
         self.pane = Ends()
-        machine = SimpleNamespace(stands_still=False)
+        spec = SimpleNamespace(network_socket=None)
+        machine = SimpleNamespace(stands_still=False, spec=spec)
         engine = cast("Engine", SimpleNamespace(links=FakeGuest().links, machine=machine))
         keeper = self.keeper
         self.shift = Shift(
@@ -66,6 +68,21 @@ class Bench:
         )
         keeper.shift = self.shift
         self.first = self.shift.agent
+
+
+class Network:
+    """A network that is taken up when the test says so; its broker knows addresses only then."""
+
+    def __init__(self) -> None:
+        self.broker = SimpleNamespace(env={})
+        self.go_on = asyncio.Event()
+
+    async def take_up(self, _: object) -> None:
+        await self.go_on.wait()
+        self.broker.env = {"LAB_URL": "http://lab.cloche.internal"}
+
+    async def stop(self) -> None:
+        return
 
 
 class Agent:
@@ -164,3 +181,25 @@ async def test_whoever_hangs_up_does_not_break_it_off(bench: Bench, agent: Agent
     agent.go_on.set()
     await asyncio.wait_for(bench.keeper.settled(), 30)
     assert bench.keeper.ledger.state.agent_state == "working"
+
+
+async def test_in_an_adopted_machine_programs_wait_for_the_addresses_of_their_services(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    network, keeper = Network(), bench.keeper
+    monkeypatch.setattr(keeper, "network", network)
+    assert await keeper.world_env() == {}, "nothing is being taken up"
+    pane = cast("PaneServer", bench.pane)
+    shift = Shift(
+        keeper.ledger, keeper.tree, bench.shift.engine, bench.terminal, pane,
+        network=cast("GuestNetwork", network),
+    )  # fmt: skip
+    keeper.shift = shift
+    shift.go(adopted=True)
+    asking = asyncio.create_task(keeper.world_env())
+    await asyncio.sleep(0)
+    assert not asking.done()
+    network.go_on.set()
+    async with asyncio.timeout(30):
+        assert await asking == {"LAB_URL": "http://lab.cloche.internal"}
+    await shift.end()
