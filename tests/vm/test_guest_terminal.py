@@ -166,6 +166,8 @@ def test_without_a_host_it_waits_for_nobody(guest: Guest) -> None:
 
 LINES = 600
 SLOW = f"import time; [(print(i, flush=True), time.sleep(0.0003)) for i in range({LINES})]"
+REST_S = 0.003
+"""Least time between two hand-overs of a little: REST_MS, counted in whole milliseconds."""
 
 
 def test_lines_that_come_one_after_another_are_handed_over_together(guest: Guest) -> None:
@@ -174,12 +176,14 @@ def test_lines_that_come_one_after_another_are_handed_over_together(guest: Guest
     assert start(guest, f"until [ -e go ]; do sleep 0.01; done; exec {program}") == 0
     host = attach(guest)
     (guest.folder / "go").touch()
-    frames = 0
+    begin, frames = time.monotonic(), 0
     while host.status is None:
         host.hear()
         frames += 1
+    took = time.monotonic() - begin
     assert host.output.split() == [b"%d" % number for number in range(LINES)]
-    assert frames < LINES / 3
+    # lines of a program that is slow itself, on a busy host, have nothing to gather with
+    assert frames < took / REST_S + 10
 
 
 def test_an_echo_does_not_wait_for_more(guest: Guest) -> None:
